@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+
+namespace everstep {
+
+// Model time in nanoseconds. An integer, so that every worker computes the same schedule and the same estimate. Where
+// only ratios matter (drawing a schedule with forward = 1, backward = 2) a tick is whatever unit the caller chose.
+using Tick = std::int64_t;
+
+inline constexpr Tick kTicksPerSecond = 1'000'000'000;
+
+constexpr double to_seconds(Tick ticks) { return static_cast<double>(ticks) / static_cast<double>(kTicksPerSecond); }
+
+}  // namespace everstep

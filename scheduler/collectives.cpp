@@ -1,0 +1,79 @@
+#include "scheduler/collectives.h"
+
+#include <algorithm>
+
+namespace everstep::scheduler {
+namespace {
+
+// After which rounds of a slice the gradients are wanted, and as what.
+struct Mark {
+  OpKind kind = OpKind::kStartReduce;
+  int slice = 0;
+  int round = 0;
+};
+
+std::vector<Mark> marks_of(const Schedule& schedule) {
+  const int every = schedule.request.capture_every_rounds;
+  std::vector<Mark> marks;
+  for (int index = 0; index < static_cast<int>(schedule.slices.size()); ++index) {
+    const WindowSlice& slice = schedule.slices[index];
+    const int last_round = schedule.rounds_in(slice) - 1;
+    // A cut after a window's last round is the live checkpoint of the update that follows, so it needs no capture.
+    for (int round = every - 1; every > 0 && round < last_round; round += every) {
+      marks.push_back({OpKind::kCapture, index, round});
+    }
+    marks.push_back({slice.complete ? OpKind::kStartReduce : OpKind::kCapture, index, last_round});
+  }
+  return marks;
+}
+
+// Where in `ops` the last backward stands that belongs to a slice, to a round up to the given one, and to a stage;
+// -1 if there is none.
+class LastBackwards {
+ public:
+  LastBackwards(const Schedule& schedule, const std::vector<Op>& ops) : stages_(schedule.placement.stages()) {
+    for (const WindowSlice& slice : schedule.slices) {
+      last_.emplace_back(static_cast<std::size_t>(schedule.rounds_in(slice)) * stages_, -1);
+    }
+    for (int index = 0; index < static_cast<int>(ops.size()); ++index) {
+      const Op& op = ops[index];
+      if (op.kind == OpKind::kBackward) last_[op.window - schedule.request.first_window][key(op.round, op.stage)] = index;
+    }
+    for (std::vector<int>& slice : last_) {
+      for (std::size_t i = stages_; i < slice.size(); ++i) slice[i] = std::max(slice[i], slice[i - stages_]);
+    }
+  }
+
+  int at(int slice, int round, int stage) const { return last_[slice][key(round, stage)]; }
+
+ private:
+  std::size_t key(int round, int stage) const { return static_cast<std::size_t>(round) * stages_ + stage; }
+
+  std::size_t stages_;
+  std::vector<std::vector<int>> last_;
+};
+
+}  // namespace
+
+std::vector<Op> with_collectives(const Schedule& schedule, int device, const std::vector<Op>& ops) {
+  const LastBackwards last(schedule, ops);
+  const std::vector<int>& stages = schedule.placement.stages_on(device);
+  std::vector<Op> result;
+  result.reserve(ops.size() + stages.size() * schedule.slices.size());
+  int copied = 0;
+  for (const Mark& mark : marks_of(schedule)) {
+    for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
+      const int needed = last.at(mark.slice, mark.round, *stage) + 1;
+      if (needed > copied) {
+        result.insert(result.end(), ops.begin() + copied, ops.begin() + needed);
+        copied = needed;
+      }
+      const int round = mark.kind == OpKind::kCapture ? mark.round : 0;
+      result.push_back({mark.kind, *stage, 0, round, schedule.slices[mark.slice].window});
+    }
+  }
+  result.insert(result.end(), ops.begin() + copied, ops.end());
+  return result;
+}
+
+}  // namespace everstep::scheduler

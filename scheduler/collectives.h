@@ -1,0 +1,17 @@
+#pragma once
+
+#include <vector>
+
+#include "scheduler/schedule.h"
+
+namespace everstep::scheduler {
+
+// Puts the reduces and captures of one device into its list of forwards, backwards and updates.
+//
+// The rule, which is the same on every worker: collectives follow each other window by window, round by round, and
+// inside that by stage, descending; each starts as soon as its chunk has run its last backward up to that point and its
+// predecessor has started. So all members of a mirror group start them in one order, also when partial rounds let a low
+// stage finish first. Requires that the device runs backwards in the order of their rounds.
+std::vector<Op> with_collectives(const Schedule& schedule, int device, const std::vector<Op>& ops);
+
+}  // namespace everstep::scheduler

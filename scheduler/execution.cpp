@@ -1,0 +1,27 @@
+#include "scheduler/execution.h"
+
+namespace everstep::scheduler {
+
+ComputeKeys::ComputeKeys(const Schedule& schedule)
+    : first_window_(schedule.request.first_window),
+      depth_(schedule.request.depth),
+      width_(schedule.request.width),
+      stages_(schedule.placement.stages()) {
+  std::size_t minibatches = 0;
+  for (const WindowSlice& slice : schedule.slices) {
+    slice_begin_.push_back(minibatches);
+    minibatches += schedule.rounds_in(slice) * depth_ * width_;
+  }
+  slice_begin_.push_back(minibatches);
+  size_ = minibatches * stages_;
+}
+
+bool ComputeKeys::contains(int group, const Op& op) const {
+  const std::int64_t slice = op.window - first_window_;
+  if (slice < 0 || slice + 1 >= std::ssize(slice_begin_)) return false;
+  if (op.stage < 0 || op.stage >= static_cast<int>(stages_)) return false;
+  if (op.minibatch < 0 || op.minibatch >= static_cast<int>(depth_) || op.round < 0) return false;
+  return key(group, op) / stages_ < slice_begin_[slice + 1];
+}
+
+}  // namespace everstep::scheduler

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace everstep::scheduler {
+
+enum class OpKind : std::uint8_t {
+  kForward,      // of one minibatch through one stage
+  kBackward,     // of one minibatch through one stage; adds to the window's gradient buffer of that chunk
+  kStartReduce,  // starts summing a window's finished gradient of one stage at its owner; never waits
+  kCapture,      // starts copying (and summing) the gradient of one stage as it stands after a round; never waits
+  kUpdate,       // applies a window: waits for its reduces, meets all other workers, makes version window + 1
+};
+
+// One entry of a worker's list. Fields that an op does not use are 0: kForward and kBackward use all of them,
+// kStartReduce window and stage, kCapture window, round and stage, kUpdate window.
+struct Op {
+  OpKind kind = OpKind::kForward;
+  int stage = 0;
+  int minibatch = 0;        // inside the round: 0 … depth - 1
+  int round = 0;            // inside the window, counted from where this schedule starts it
+  std::int64_t window = 0;  // since the start of training
+
+  bool operator==(const Op&) const = default;
+};
+
+constexpr bool is_compute(const Op& op) { return op.kind == OpKind::kForward || op.kind == OpKind::kBackward; }
+
+constexpr Op update_of(std::int64_t window) {
+  Op op;
+  op.kind = OpKind::kUpdate;
+  op.window = window;
+  return op;
+}
+
+// Text form, one token: `F0.1.3@2` is the forward of window 0, round 1, minibatch 3 at stage 2; `B…` its backward;
+// `R0@2` starts the reduce of window 0, stage 2; `C0.1@2` captures stage 2 after round 1; `U0` applies window 0.
+std::string to_string(const Op& op);
+Result<Op> parse_op(std::string_view text);
+
+}  // namespace everstep::scheduler

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace everstep::scheduler {
+
+enum class ScheduleKind {
+  kAmdp,           // asynchronous multi-directional pipelines, P = D/2
+  kAmdpSync,       // the same orders, drained at the end of every window
+  kOneFOneB,       // one pipeline, one forward one backward; D = 1 is plain accumulation
+  kTwoDirections,  // two pipelines in opposite directions, drained at the end of every window
+  kGpipe,          // all forwards, then all backwards
+  kInterleaved,    // one pipeline, several chunks per device
+  kPipedream2bw,   // asynchronous, two weight versions, updates local to a stage; a baseline to compare with
+};
+
+std::string_view to_string(ScheduleKind kind);
+Result<ScheduleKind> parse_schedule_kind(std::string_view text);
+
+// All kinds in the order above.
+const std::vector<ScheduleKind>& all_schedule_kinds();
+
+// Whether the pipeline stays full across an update, so that some minibatches meet two weight versions.
+constexpr bool is_asynchronous(ScheduleKind kind) {
+  return kind == ScheduleKind::kAmdp || kind == ScheduleKind::kPipedream2bw;
+}
+
+// Whether AMDP's symmetric placement exists at this depth.
+constexpr bool is_amdp_depth(int depth) { return depth == 2 || (depth >= 4 && depth % 4 == 0); }
+
+// Who holds which stage inside one group of `depth` devices. Pipeline j visits stages 0..S-1 on the devices that
+// `device_of` names; a device that holds stage s for pipeline j holds a *chunk*, and it holds every stage at most once.
+// Groups (data-parallel replicas) are copies of each other and do not appear here.
+class Placement {
+ public:
+  // `chunks_per_device` matters for kInterleaved only. Fails when the kind has no placement at that depth.
+  static Result<Placement> make(ScheduleKind kind, int depth, int chunks_per_device = 2);
+
+  int depth() const { return depth_; }
+  int pipelines() const { return pipelines_; }
+  int stages() const { return stages_; }
+
+  int device_of(int pipeline, int stage) const { return device_of_[pipeline * stages_ + stage]; }
+
+  // Stages that the device holds, ascending; the same number on every device.
+  const std::vector<int>& stages_on(int device) const { return stages_on_[device]; }
+
+  // Devices that hold a replica of the stage, ascending.
+  const std::vector<int>& replicas_of(int stage) const { return replicas_of_[stage]; }
+
+  // The device that keeps optimizer state for the stage: pipeline 0's replica. In AMDP that is device s.
+  int owner_of(int stage) const { return device_of(0, stage); }
+
+  // Devices whose stage replicas synchronise with each other: closed sets, numbered from 0. AMDP has two (edge and inner
+  // devices), two directions pair device g with D-1-g, a single pipeline has one set per device.
+  int mirror_group_of(int device) const { return mirror_group_of_[device]; }
+
+  // Edge devices take in minibatches (stage 0) and, in AMDP from depth 4 on, also hold a last stage.
+  bool is_edge(int device) const { return is_edge_[device]; }
+
+ private:
+  Placement(int depth, int pipelines, int stages, std::vector<int> device_of);
+
+  int depth_;
+  int pipelines_;
+  int stages_;
+  std::vector<int> device_of_;
+  std::vector<std::vector<int>> stages_on_;
+  std::vector<std::vector<int>> replicas_of_;
+  std::vector<int> mirror_group_of_;
+  std::vector<bool> is_edge_;
+};
+
+}  // namespace everstep::scheduler

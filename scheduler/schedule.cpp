@@ -1,0 +1,156 @@
+#include "scheduler/schedule.h"
+
+#include <algorithm>
+
+#include "scheduler/collectives.h"
+#include "scheduler/orders.h"
+
+namespace everstep::scheduler {
+namespace {
+
+Status check_request(const ScheduleRequest& request) {
+  const auto at_least = [](const char* name, std::int64_t value, std::int64_t least) -> Status {
+    if (value >= least) return {};
+    return invalid_argument(std::string(name) + " is " + std::to_string(value) + ", must be at least " +
+                            std::to_string(least));
+  };
+  EVERSTEP_TRY(at_least("depth", request.depth, 1));
+  EVERSTEP_TRY(at_least("width", request.width, 1));
+  EVERSTEP_TRY(at_least("windows", request.windows, 1));
+  EVERSTEP_TRY(at_least("first window", request.first_window, 0));
+  EVERSTEP_TRY(at_least("first minibatch", request.first_minibatch, 0));
+  EVERSTEP_TRY(at_least("rounds between captures", request.capture_every_rounds, 0));
+  const std::int64_t devices = std::int64_t{request.depth} * request.width;
+  if (request.window < devices) {
+    return invalid_argument("a window of " + std::to_string(request.window) + " minibatches is too small for " +
+                                std::to_string(devices) + " devices (depth * width)",
+                            "enlarge the window or use fewer devices");
+  }
+  if (request.first_minibatch >= request.window) {
+    return invalid_argument("the first minibatch is " + std::to_string(request.first_minibatch) + ", but a window has " +
+                            std::to_string(request.window));
+  }
+  if (request.preload != 1 && request.preload != 2) {
+    return invalid_argument("preload is " + std::to_string(request.preload) + ", must be 1 or 2");
+  }
+  if (request.stop_after_rounds) EVERSTEP_TRY(at_least("rounds before the stop", *request.stop_after_rounds, 1));
+  return {};
+}
+
+OrderGenerator generator_of(const ScheduleRequest& request, const Placement& placement) {
+  switch (request.kind) {
+    case ScheduleKind::kAmdp:
+    case ScheduleKind::kAmdpSync:
+      return amdp_generator(placement, request.preload);
+    case ScheduleKind::kOneFOneB:
+      return one_f_one_b_generator(placement);
+    case ScheduleKind::kTwoDirections:
+      return two_directions_generator(placement);
+    case ScheduleKind::kGpipe:
+      return gpipe_generator(placement);
+    case ScheduleKind::kInterleaved:
+      return interleaved_generator(placement);
+    case ScheduleKind::kPipedream2bw:
+      return pipedream_2bw_generator(placement);
+  }
+  EVERSTEP_CHECK(false, "a schedule kind without a generator");
+}
+
+bool drains_after(const ScheduleRequest& request, std::int64_t window) {
+  if (!is_asynchronous(request.kind)) return true;
+  return std::find(request.flush_after.begin(), request.flush_after.end(), window) != request.flush_after.end();
+}
+
+std::vector<Segment> segments_of(const Schedule& schedule, int group) {
+  std::vector<Segment> segments(1);
+  for (const WindowSlice& slice : schedule.slices) {
+    WindowWork work{slice.window, {}};
+    for (int round = 0; round < schedule.rounds_in(slice); ++round) {
+      work.rounds.push_back(schedule.minibatches_in(slice, round, group));
+    }
+    segments.back().push_back(std::move(work));
+    if (&slice != &schedule.slices.back() && drains_after(schedule.request, slice.window)) segments.emplace_back();
+  }
+  return segments;
+}
+
+}  // namespace
+
+MinibatchNames::MinibatchNames(const Segment& segment) {
+  for (const WindowWork& work : segment) {
+    for (int round = 0; round < static_cast<int>(work.rounds.size()); ++round) {
+      for (int minibatch = 0; minibatch < work.rounds[round]; ++minibatch) {
+        names_.push_back({work.window, round, minibatch});
+      }
+    }
+  }
+}
+
+Op MinibatchNames::op(const OrderStep& step) const {
+  const Name& name = names_[step.minibatch];
+  const OpKind kind = step.forward ? OpKind::kForward : OpKind::kBackward;
+  return {kind, step.stage, name.minibatch, name.round, name.window};
+}
+
+int Schedule::rounds_in(const WindowSlice& slice) const {
+  const int super_round = request.depth * request.width;
+  return (slice.end - slice.first + super_round - 1) / super_round;
+}
+
+int Schedule::minibatches_in(const WindowSlice& slice, int round, int group) const {
+  const int dealt_before = (round * request.width + group) * request.depth;
+  return std::clamp(slice.end - slice.first - dealt_before, 0, request.depth);
+}
+
+Position Schedule::position_of(int worker, const Op& op) const {
+  const int dealt_before = (op.round * request.width + group_of(worker)) * request.depth;
+  return {op.window * request.window + slice_of(op).first + dealt_before + op.minibatch};
+}
+
+Position Schedule::next_position() const {
+  return {slices.back().window * request.window + slices.back().end};
+}
+
+int Schedule::remaining_in_window() const { return request.window - slices.back().end; }
+
+Result<std::vector<WindowSlice>> slices_of(const ScheduleRequest& request) {
+  EVERSTEP_TRY(check_request(request));
+  std::vector<WindowSlice> slices;
+  for (int i = 0; i < request.windows; ++i) {
+    slices.push_back({request.first_window + i, i == 0 ? request.first_minibatch : 0, request.window, true});
+  }
+  if (request.stop_after_rounds) {
+    WindowSlice& last = slices.back();
+    const std::int64_t run = std::int64_t{*request.stop_after_rounds} * request.depth * request.width;
+    last.end = static_cast<int>(std::min<std::int64_t>(request.window, last.first + run));
+    last.complete = last.end == request.window;
+  }
+  return slices;
+}
+
+Result<Schedule> make_schedule(const ScheduleRequest& request) {
+  auto slices = slices_of(request);
+  if (!slices) return slices.error();
+  auto placement = Placement::make(request.kind, request.depth, request.chunks_per_device);
+  if (!placement) return placement.error();
+  Schedule schedule{request, *placement, *slices, {}};
+  const OrderGenerator generate = generator_of(request, schedule.placement);
+  for (int group = 0; group < request.width; ++group) {
+    std::vector<std::vector<Op>> lists(request.depth);
+    for (const Segment& segment : segments_of(schedule, group)) {
+      DeviceOrders orders = generate(segment);
+      const std::int64_t last_window = segment.back().window;
+      const bool complete = schedule.slices[last_window - request.first_window].complete;
+      for (int device = 0; device < request.depth; ++device) {
+        lists[device].insert(lists[device].end(), orders[device].begin(), orders[device].end());
+        if (complete) lists[device].push_back(update_of(last_window));
+      }
+    }
+    for (int device = 0; device < request.depth; ++device) {
+      schedule.workers.push_back(with_collectives(schedule, device, lists[device]));
+    }
+  }
+  return schedule;
+}
+
+}  // namespace everstep::scheduler

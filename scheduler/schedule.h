@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "scheduler/op.h"
+#include "scheduler/placement.h"
+
+namespace everstep::scheduler {
+
+// What a schedule is made from. Two workers with equal requests compute equal schedules.
+struct ScheduleRequest {
+  ScheduleKind kind = ScheduleKind::kAmdp;
+  int depth = 1;              // D, devices in one group
+  int chunks_per_device = 2;  // kInterleaved only
+  int width = 1;              // W, groups
+  int window = 1;             // M, minibatches per update over all groups; at least depth * width
+  int windows = 1;            // how many windows this schedule touches
+
+  std::int64_t first_window = 0;
+  int first_minibatch = 0;  // where the first window starts: greater than 0 when resuming inside it
+
+  // Drain after so many super-rounds (at least one) of the last window, instead of at its end. Nothing is applied then;
+  // the accumulated gradients are captured and the rest of the window is left to the next plan.
+  std::optional<int> stop_after_rounds;
+
+  // Stage-0 forwards of the next round that an edge device runs before the last backward of this one (kAmdp,
+  // kAmdpSync): 2 fills the bubble, 1 keeps the minibatches in flight at stage 0 to two.
+  int preload = 2;
+
+  int capture_every_rounds = 0;           // in-window checkpoints; 0 = never
+  std::vector<std::int64_t> flush_after;  // windows at whose end an asynchronous pipeline is drained
+
+  bool operator==(const ScheduleRequest&) const = default;
+};
+
+// The part of one window that a schedule runs: minibatches [first, end) of its M. Super-rounds are counted from
+// `first`; each deals depth * width consecutive minibatches, `depth` to each group in turn, so that a cut after any
+// super-round is a prefix of the data.
+struct WindowSlice {
+  std::int64_t window = 0;
+  int first = 0;
+  int end = 0;
+  bool complete = true;  // runs to the window's end, so that its update follows
+
+  bool operator==(const WindowSlice&) const = default;
+};
+
+// Who does what in which order: one list per worker, worker = group * depth + device. Lists are static: a worker runs
+// its own from front to back, waits only for the inputs of the op at hand, and never waits to send.
+struct Schedule {
+  ScheduleRequest request;
+  Placement placement;
+  std::vector<WindowSlice> slices;  // one per window touched
+  std::vector<std::vector<Op>> workers;
+
+  int depth() const { return request.depth; }
+  int group_of(int worker) const { return worker / request.depth; }
+  int device_of(int worker) const { return worker % request.depth; }
+  int worker_of(int group, int pipeline, int stage) const {
+    return group * request.depth + placement.device_of(pipeline, stage);
+  }
+  int pipeline_of(const Op& op) const { return op.minibatch % placement.pipelines(); }
+  const WindowSlice& slice_of(const Op& op) const { return slices[op.window - request.first_window]; }
+
+  // Super-rounds of a slice; minibatches that a group has in one of them (fewer than depth, perhaps 0, in the last).
+  int rounds_in(const WindowSlice& slice) const;
+  int minibatches_in(const WindowSlice& slice, int round, int group) const;
+
+  // Which minibatch of the training data a forward or backward is about.
+  Position position_of(int worker, const Op& op) const;
+
+  // Where training goes on when this schedule has run, and how many minibatches of that window are left.
+  Position next_position() const;
+  int remaining_in_window() const;
+};
+
+// The request's slices, or what is wrong with the request.
+Result<std::vector<WindowSlice>> slices_of(const ScheduleRequest& request);
+
+// Generates the lists of all workers. Pure: integers in, integers out.
+Result<Schedule> make_schedule(const ScheduleRequest& request);
+
+// Text form that round-trips: a line with the request, then one line per worker with its ops.
+std::string to_string(const Schedule& schedule);
+Result<Schedule> parse_schedule(std::string_view text);
+
+}  // namespace everstep::scheduler

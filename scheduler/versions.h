@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "base/ids.h"
+#include "scheduler/schedule.h"
+
+namespace everstep::scheduler {
+
+// A forward and a backward of the same minibatch at the same stage that saw different weights.
+struct Mismatch {
+  Op backward;
+  int group = 0;
+  Version forward_version;
+  Version backward_version;
+};
+
+// What weights and gradients do under a schedule: computed by walking the lists, not by running them, since a worker's
+// versions change only at its own updates. The trainer's oracle and the checkpoint code follow this table.
+struct VersionTable {
+  // Parallel to Schedule::workers: the version a forward or backward reads, the one an update makes, and for the other
+  // ops the version in memory.
+  std::vector<std::vector<Version>> seen;
+
+  std::vector<Mismatch> mismatches;
+
+  // Minibatch gradients that reached the owner in time: per (window, stage) for updates, per (window, round, stage) for
+  // captures. Gradients are kept in two buffers per chunk, by the parity of their window.
+  std::map<std::tuple<std::int64_t, int>, int> applied;
+  std::map<std::tuple<std::int64_t, int, int>, int> captured;
+
+  // Chunks (worker, stage) that need both buffers at once.
+  std::vector<std::tuple<int, int>> doubly_buffered;
+};
+
+VersionTable trace_versions(const Schedule& schedule);
+
+}  // namespace everstep::scheduler
