@@ -1,7 +1,6 @@
 #include "scheduler/timeline.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 namespace everstep::scheduler {
 namespace {
@@ -22,19 +21,31 @@ struct ModelCosts {
   Tick update() const { return model.update; }
 };
 
-DeviceUse use_of(const Schedule& schedule, int worker, const std::vector<OpSpan>& spans, const TimingModel& model) {
+// Weights, gradients (two buffers where two windows meet in one chunk) and, for its owner, optimizer state.
+std::int64_t resident_bytes(const Schedule& schedule, int device, const std::vector<StageCost>& stages) {
+  const Placement& placement = schedule.placement;
+  const int weight_versions = schedule.request.kind == ScheduleKind::kPipedream2bw ? 2 : 1;
+  std::int64_t bytes = 0;
+  for (const int stage : placement.stages_on(device)) {
+    const StageCost& cost = stages[stage];
+    const bool two_windows_meet = schedule.request.kind == ScheduleKind::kAmdp && stage == placement.stages() - 1;
+    bytes += weight_versions * cost.weight_bytes + (two_windows_meet ? 2 : 1) * cost.gradient_bytes;
+    if (placement.owner_of(stage) == device) bytes += cost.optimizer_bytes;
+  }
+  return bytes;
+}
+
+DeviceUse use_of(const Schedule& schedule, int worker, const ModelCosts& costs) {
   DeviceUse use;
   std::int64_t activations = 0;
-  const std::vector<Op>& ops = schedule.workers[worker];
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    if (!is_compute(ops[i])) continue;
-    use.busy += spans[i].end - spans[i].begin;
-    const std::int64_t bytes = model.stages[ops[i].stage].activation_bytes;
-    activations += ops[i].kind == OpKind::kForward ? bytes : -bytes;
+  for (const Op& op : schedule.workers[worker]) {
+    if (!is_compute(op)) continue;
+    use.busy += costs.compute(worker, op);
+    const std::int64_t bytes = costs.model.stages[op.stage].activation_bytes;
+    activations += op.kind == OpKind::kForward ? bytes : -bytes;
     use.peak_activation_bytes = std::max(use.peak_activation_bytes, activations);
   }
-  use.resident_bytes =
-      resident_bytes(schedule.placement, schedule.request.kind, schedule.device_of(worker), model.stages);
+  use.resident_bytes = resident_bytes(schedule, schedule.device_of(worker), costs.model.stages);
   return use;
 }
 
@@ -57,18 +68,12 @@ TimingModel TimingModel::uniform(int stages, Tick forward, Tick backward, Tick u
   return model;
 }
 
-std::int64_t resident_bytes(const Placement& placement, ScheduleKind kind, int device,
-                            const std::vector<StageCost>& stages) {
-  std::int64_t bytes = 0;
-  for (const int stage : placement.stages_on(device)) {
-    const StageCost& cost = stages[stage];
-    const bool last = stage == placement.stages() - 1;
-    const int weight_versions = kind == ScheduleKind::kPipedream2bw ? 2 : 1;
-    const int gradient_buffers = kind == ScheduleKind::kAmdp && last ? 2 : 1;
-    bytes += weight_versions * cost.weight_bytes + gradient_buffers * cost.gradient_bytes;
-    if (placement.owner_of(stage) == device) bytes += cost.optimizer_bytes;
+std::vector<DeviceUse> device_uses(const Schedule& schedule, const TimingModel& model) {
+  std::vector<DeviceUse> uses;
+  for (int worker = 0; worker < static_cast<int>(schedule.workers.size()); ++worker) {
+    uses.push_back(use_of(schedule, worker, ModelCosts{model}));
   }
-  return bytes;
+  return uses;
 }
 
 Timeline time_schedule(const Schedule& schedule, const TimingModel& model) {
@@ -77,11 +82,10 @@ Timeline time_schedule(const Schedule& schedule, const TimingModel& model) {
   EVERSTEP_CHECK(!execution.hang, "timing a schedule that was not validated");
   Timeline timeline;
   timeline.spans = std::move(execution.spans);
-  for (std::size_t worker = 0; worker < timeline.spans.size(); ++worker) {
-    const std::vector<OpSpan>& spans = timeline.spans[worker];
+  for (const std::vector<OpSpan>& spans : timeline.spans) {
     if (!spans.empty()) timeline.makespan = std::max(timeline.makespan, spans.back().end);
-    timeline.workers.push_back(use_of(schedule, static_cast<int>(worker), spans, model));
   }
+  timeline.workers = device_uses(schedule, model);
   return timeline;
 }
 
@@ -100,10 +104,9 @@ Result<SteadyState> steady_state(ScheduleRequest request, const TimingModel& mod
   steady.window = is_asynchronous(request.kind)
                       ? end_of_update(*schedule, timeline, 2) - end_of_update(*schedule, timeline, 1)
                       : timeline.makespan;
-  Tick busy = 0;
-  for (const DeviceUse& use : timeline.workers) busy += use.busy;
-  steady.busy = static_cast<double>(busy) / static_cast<double>(request.windows) /
-                (static_cast<double>(steady.window) * static_cast<double>(timeline.workers.size()));
+  for (const DeviceUse& use : timeline.workers) steady.busy_ticks += use.busy;
+  steady.busy_ticks /= request.windows;
+  steady.devices = static_cast<int>(timeline.workers.size());
   return steady;
 }
 

@@ -47,19 +47,23 @@ struct Timeline {
 // Times a valid schedule by discrete events. Deterministic: equal inputs give equal ticks everywhere.
 Timeline time_schedule(const Schedule& schedule, const TimingModel& model);
 
+// Work and memory of each worker: properties of the order alone.
+std::vector<DeviceUse> device_uses(const Schedule& schedule, const TimingModel& model);
+
 // The schedule in its rhythm: how long a window takes when it follows and is followed by others, so that neither the
 // first filling nor the last draining of an asynchronous pipeline counts.
 struct SteadyState {
   Tick window = 0;
-  double busy = 0;  // share of that time in which the average device computes
+  Tick busy_ticks = 0;  // forwards and backwards of one window, over all devices
+  int devices = 1;
+
+  // Share of the window in which the average device computes.
+  double busy() const {
+    return static_cast<double>(busy_ticks) / (static_cast<double>(window) * static_cast<double>(devices));
+  }
 };
 
 // `request.windows`, `first_minibatch`, `stop_after_rounds` are ignored: full windows are measured.
 Result<SteadyState> steady_state(ScheduleRequest request, const TimingModel& model);
-
-// Weights, gradients (twice where two windows meet in one chunk) and optimizer state that a device of this placement
-// keeps whatever the time is. `owner_copies` counts versions of optimizer state kept by an owner.
-std::int64_t resident_bytes(const Placement& placement, ScheduleKind kind, int device,
-                            const std::vector<StageCost>& stages);
 
 }  // namespace everstep::scheduler

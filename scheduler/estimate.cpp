@@ -1,0 +1,95 @@
+#include "scheduler/estimate.h"
+
+#include <algorithm>
+
+#include "scheduler/partition.h"
+
+namespace everstep::scheduler {
+namespace {
+
+// A static order repeats, so the time of a window grows by the same amount with every further round.
+constexpr int kTimedRounds = 6;
+
+ScheduleRequest group_request(const PlanShape& shape, int minibatches, int preload) {
+  ScheduleRequest request;
+  request.kind = shape.kind;
+  request.depth = shape.placement.depth();
+  request.window = minibatches;
+  request.preload = preload;
+  return request;
+}
+
+void measure(PlanShape& shape, const ModelProfile& profile, const Hardware& hardware) {
+  const TimingModel model = timing_model(profile, hardware, shape.placement, 1, shape.cuts);
+  // In-flight minibatches peak within two rounds, whatever the window.
+  const auto schedule = make_schedule(group_request(shape, 2 * shape.placement.depth(), 2));
+  EVERSTEP_CHECK(schedule.ok(), schedule.error().line());
+  shape.peak_bytes.clear();
+  for (const DeviceUse& use : device_uses(*schedule, model)) shape.peak_bytes.push_back(use.peak_bytes());
+}
+
+}  // namespace
+
+std::int64_t PlanShape::largest_peak() const { return *std::max_element(peak_bytes.begin(), peak_bytes.end()); }
+
+PlanShape make_shape(const ModelProfile& profile, const Hardware& hardware, ScheduleKind kind,
+                     const Placement& placement) {
+  PlanShape by_time{kind, placement, partition_blocks(profile, placement, Balance::kTime), {}};
+  measure(by_time, profile, hardware);
+  if (by_time.largest_peak() <= hardware.memory_bytes) return by_time;
+  PlanShape by_memory{kind, placement, partition_blocks(profile, placement, Balance::kMemory), {}};
+  measure(by_memory, profile, hardware);
+  return by_memory.largest_peak() < by_time.largest_peak() ? by_memory : by_time;
+}
+
+int largest_share(int window, int depth, int width) {
+  const int super_round = depth * width;
+  return window / super_round * depth + std::min(depth, window % super_round);
+}
+
+Tick window_time_bound(const ModelProfile& profile, const Hardware& hardware, const PlanShape& shape, int window,
+                       int width) {
+  const Placement& placement = shape.placement;
+  const TimingModel model = timing_model(profile, hardware, placement, width, shape.cuts);
+  const int share = largest_share(window, placement.depth(), width);
+  // A pipeline has at least this many of the share's minibatches.
+  const int per_pipeline = share / placement.pipelines();
+  Tick bound = 0;
+  for (int device = 0; device < placement.depth(); ++device) {
+    Tick work = 0;
+    for (const int stage : placement.stages_on(device)) {
+      work += per_pipeline * (model.stages[stage].forward + model.stages[stage].backward);
+    }
+    if (placement.pipelines() == 1 && !is_asynchronous(shape.kind)) {
+      // Before its first forward and after its last backward a stage waits for all stages before it, and the update
+      // waits for its reduce.
+      for (int stage = 0; stage < device; ++stage) work += model.stages[stage].forward;
+      work += model.stages[device].reduce;
+    }
+    bound = std::max(bound, work);
+  }
+  return bound + model.update;
+}
+
+SteadyState window_time(const ModelProfile& profile, const Hardware& hardware, const PlanShape& shape, int window,
+                        int width, int preload) {
+  const TimingModel model = timing_model(profile, hardware, shape.placement, width, shape.cuts);
+  const int depth = shape.placement.depth();
+  const int share = largest_share(window, depth, width);
+  const int untimed_rounds = std::max(0, share / depth - kTimedRounds);
+  const int timed = share - untimed_rounds * depth;
+  const auto steady = [&](int minibatches) {
+    const auto result = steady_state(group_request(shape, minibatches, preload), model);
+    EVERSTEP_CHECK(result.ok(), result.error().line());
+    return *result;
+  };
+  SteadyState result = steady(timed);
+  if (untimed_rounds > 0) {
+    const SteadyState longer = steady(timed + depth);
+    result.window += untimed_rounds * (longer.window - result.window);
+    result.busy_ticks += untimed_rounds * (longer.busy_ticks - result.busy_ticks);
+  }
+  return result;
+}
+
+}  // namespace everstep::scheduler

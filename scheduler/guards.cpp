@@ -1,0 +1,134 @@
+#include "scheduler/guards.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+
+namespace everstep::scheduler {
+namespace {
+
+std::int64_t owner_state_bytes(const StageCost& stage) { return stage.weight_bytes + stage.optimizer_bytes; }
+
+// Holders of each stage's owner state: the owners of all groups, then the guards.
+std::vector<std::vector<WorkerId>> holders_of(const Plan& plan) {
+  const auto placement = Placement::make(plan.kind, plan.depth);
+  std::vector<std::vector<WorkerId>> holders(plan.cuts.size() - 1);
+  for (std::size_t stage = 0; stage < holders.size(); ++stage) {
+    for (int group = 0; group < plan.width; ++group) {
+      holders[stage].push_back(plan.workers[group * plan.depth + placement->owner_of(static_cast<int>(stage))]);
+    }
+    if (!plan.guards.empty()) {
+      holders[stage].insert(holders[stage].end(), plan.guards[stage].begin(), plan.guards[stage].end());
+    }
+  }
+  return holders;
+}
+
+// Recovery from memory needs the owner's previous version too; without room for it a copy does not count.
+bool owners_keep_two_versions(const Plan& plan, const std::vector<StageCost>& stages,
+                              const std::vector<std::int64_t>& free_bytes) {
+  const auto placement = Placement::make(plan.kind, plan.depth);
+  for (int stage = 0; stage < placement->stages(); ++stage) {
+    if (owner_state_bytes(stages[stage]) > free_bytes[placement->owner_of(stage)]) return false;
+  }
+  return true;
+}
+
+struct GuardCandidate {
+  WorkerId id;
+  const std::string* host = nullptr;
+  bool busy = true;
+  std::int64_t free_bytes = 0;
+  std::int64_t guarded_bytes = 0;
+};
+
+std::vector<GuardCandidate> candidates_of(const Plan& plan, const std::vector<StageCost>& stages,
+                                          const std::vector<WorkerInfo>& workers, std::int64_t memory_bytes,
+                                          const std::vector<std::int64_t>& free_bytes) {
+  const auto placement = Placement::make(plan.kind, plan.depth);
+  std::map<WorkerId, std::size_t> seats;
+  for (std::size_t seat = 0; seat < plan.workers.size(); ++seat) seats[plan.workers[seat]] = seat % plan.depth;
+  std::vector<std::int64_t> left = free_bytes;
+  for (int stage = 0; stage < placement->stages(); ++stage) {
+    left[placement->owner_of(stage)] -= owner_state_bytes(stages[stage]);
+  }
+  std::vector<GuardCandidate> candidates;
+  for (const WorkerInfo& worker : workers) {
+    const auto seat = seats.find(worker.id);
+    const bool busy = seat != seats.end();
+    candidates.push_back({worker.id, &worker.host, busy, busy ? left[seat->second] : memory_bytes, 0});
+  }
+  return candidates;
+}
+
+int most_losses(const std::vector<std::size_t>& copies) {
+  return static_cast<int>(*std::min_element(copies.begin(), copies.end())) - 1;
+}
+
+}  // namespace
+
+void place_guards(Plan& plan, const std::vector<StageCost>& stages, const std::vector<WorkerInfo>& workers,
+                  int redundancy, std::int64_t memory_bytes, const std::vector<std::int64_t>& free_bytes) {
+  plan.guards.assign(stages.size(), {});
+  if (!owners_keep_two_versions(plan, stages, free_bytes)) return;
+  std::map<WorkerId, const std::string*> host_of;
+  for (const WorkerInfo& worker : workers) host_of[worker.id] = &worker.host;
+  std::vector<GuardCandidate> candidates = candidates_of(plan, stages, workers, memory_bytes, free_bytes);
+  const auto holders = holders_of(plan);
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    const std::int64_t bytes = 2 * owner_state_bytes(stages[stage]);
+    std::set<WorkerId> holding(holders[stage].begin(), holders[stage].end());
+    std::set<std::string> hosts;
+    for (const WorkerId& holder : holding) hosts.insert(*host_of[holder]);
+    while (std::ssize(holding) < 1 + redundancy) {
+      const auto rank = [&](const GuardCandidate& candidate) {
+        return std::tuple(hosts.contains(*candidate.host), candidate.busy, candidate.guarded_bytes, candidate.id);
+      };
+      GuardCandidate* best = nullptr;
+      for (GuardCandidate& candidate : candidates) {
+        const bool possible = candidate.free_bytes >= bytes && !holding.contains(candidate.id);
+        if (possible && (best == nullptr || rank(candidate) < rank(*best))) best = &candidate;
+      }
+      if (best == nullptr) break;
+      best->free_bytes -= bytes;
+      best->guarded_bytes += bytes;
+      holding.insert(best->id);
+      hosts.insert(*best->host);
+      plan.guards[stage].push_back(best->id);
+    }
+  }
+}
+
+Survival survival_of(const Plan& plan, const std::vector<StageCost>& stages, const std::vector<WorkerInfo>& workers,
+                     int fewest_workers, const std::vector<std::int64_t>& free_bytes) {
+  if (!owners_keep_two_versions(plan, stages, free_bytes)) return {};
+  std::map<WorkerId, std::string> host_of;
+  std::map<std::string, int> workers_on;
+  for (const WorkerInfo& worker : workers) {
+    host_of[worker.id] = worker.host;
+    ++workers_on[worker.host];
+  }
+  std::vector<std::size_t> worker_copies;
+  std::vector<std::size_t> host_copies;
+  for (const std::vector<WorkerId>& holders : holders_of(plan)) {
+    std::set<std::string> hosts;
+    for (const WorkerId& holder : holders) hosts.insert(host_of[holder]);
+    worker_copies.push_back(holders.size());
+    host_copies.push_back(hosts.size());
+  }
+  Survival survival;
+  const int expendable = static_cast<int>(workers.size()) - fewest_workers;
+  survival.workers = std::clamp(most_losses(worker_copies), 0, std::max(0, expendable));
+  std::vector<int> sizes;
+  for (const auto& [host, count] : workers_on) sizes.push_back(count);
+  std::sort(sizes.rbegin(), sizes.rend());
+  int lost = 0;
+  while (survival.hosts < most_losses(host_copies) && lost + sizes[survival.hosts] <= expendable) {
+    lost += sizes[survival.hosts++];
+  }
+  return survival;
+}
+
+}  // namespace everstep::scheduler

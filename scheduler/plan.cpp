@@ -1,0 +1,166 @@
+#include "scheduler/plan.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <tuple>
+
+namespace everstep::scheduler {
+namespace {
+
+// What a worker has in memory, per block.
+struct Holdings {
+  std::vector<bool> weights;
+  std::vector<bool> owner_state;
+};
+
+Placement placement_of(const Plan& plan) {
+  auto placement = Placement::make(plan.kind, plan.depth);
+  EVERSTEP_CHECK(placement.ok(), "a plan at a depth that its schedule does not have");
+  return *std::move(placement);
+}
+
+void add_stage(std::vector<bool>& blocks, const Cuts& cuts, int stage) {
+  std::fill(blocks.begin() + cuts[stage], blocks.begin() + cuts[stage + 1], true);
+}
+
+Holdings holdings_of_device(const Plan& plan, const Placement& placement, int device) {
+  const auto blocks = static_cast<std::size_t>(plan.cuts.back());
+  Holdings holdings{std::vector<bool>(blocks), std::vector<bool>(blocks)};
+  for (const int stage : placement.stages_on(device)) {
+    add_stage(holdings.weights, plan.cuts, stage);
+    if (placement.owner_of(stage) == device) add_stage(holdings.owner_state, plan.cuts, stage);
+  }
+  return holdings;
+}
+
+std::vector<Holdings> holdings_by_device(const Plan& plan) {
+  const Placement placement = placement_of(plan);
+  std::vector<Holdings> devices;
+  for (int device = 0; device < plan.depth; ++device) devices.push_back(holdings_of_device(plan, placement, device));
+  return devices;
+}
+
+std::map<WorkerId, Holdings> holdings_by_worker(const Plan& plan) {
+  const std::vector<Holdings> devices = holdings_by_device(plan);
+  std::map<WorkerId, Holdings> workers;
+  for (std::size_t i = 0; i < plan.workers.size(); ++i) workers[plan.workers[i]] = devices[i % plan.depth];
+  const Holdings nothing{std::vector<bool>(plan.cuts.back()), std::vector<bool>(plan.cuts.back())};
+  for (std::size_t stage = 0; stage < plan.guards.size(); ++stage) {
+    for (const WorkerId& guard : plan.guards[stage]) {
+      Holdings& holdings = workers.try_emplace(guard, nothing).first->second;
+      add_stage(holdings.owner_state, plan.cuts, static_cast<int>(stage));
+    }
+  }
+  return workers;
+}
+
+// Bytes of `wanted` that `held` has (or lacks). Owner state contains the weights.
+std::int64_t overlap_bytes(const ModelProfile& profile, const Holdings& wanted, const Holdings& held, bool lacking) {
+  std::int64_t bytes = 0;
+  for (std::size_t block = 0; block < profile.blocks.size(); ++block) {
+    const std::int64_t parameters = profile.blocks[block].parameters;
+    const bool has_weights = held.weights[block] || held.owner_state[block];
+    if ((wanted.weights[block] || wanted.owner_state[block]) && has_weights != lacking) {
+      bytes += parameters * profile.weight_bytes;
+    }
+    if (wanted.owner_state[block] && held.owner_state[block] != lacking) bytes += parameters * profile.optimizer_bytes;
+  }
+  return bytes;
+}
+
+struct Saving {
+  std::int64_t bytes;
+  int from;  // device in the previous plan
+  int to;    // device in this plan
+};
+
+std::vector<Saving> savings(const ModelProfile& profile, const Plan& previous, const Plan& plan) {
+  const std::vector<Holdings> before = holdings_by_device(previous);
+  const std::vector<Holdings> after = holdings_by_device(plan);
+  std::vector<Saving> all;
+  for (int from = 0; from < previous.depth; ++from) {
+    for (int to = 0; to < plan.depth; ++to) {
+      all.push_back({overlap_bytes(profile, after[to], before[from], false), from, to});
+    }
+  }
+  std::sort(all.begin(), all.end(), [](const Saving& a, const Saving& b) {
+    return std::tuple(-a.bytes, a.from, a.to) < std::tuple(-b.bytes, b.from, b.to);
+  });
+  return all;
+}
+
+}  // namespace
+
+ScheduleRequest request_of(const Plan& plan, std::int64_t first_window, int windows) {
+  ScheduleRequest request;
+  request.kind = plan.kind;
+  request.depth = plan.depth;
+  request.width = plan.width;
+  request.window = plan.window;
+  request.preload = plan.preload;
+  request.first_window = first_window;
+  request.windows = windows;
+  return request;
+}
+
+std::string describe(ScheduleKind kind, int depth, int pipelines, int width) {
+  return std::string(to_string(kind)) + " D=" + std::to_string(depth) + " P=" + std::to_string(pipelines) +
+         " W=" + std::to_string(width);
+}
+
+void seat_workers(Plan& plan, const ModelProfile& profile, const std::vector<WorkerInfo>& workers, const Plan* previous) {
+  std::vector<WorkerInfo> in_order = workers;
+  std::sort(in_order.begin(), in_order.end(),
+            [](const WorkerInfo& a, const WorkerInfo& b) { return std::tie(a.host, a.id) < std::tie(b.host, b.id); });
+  plan.workers.assign(static_cast<std::size_t>(plan.depth) * plan.width, WorkerId{});
+  std::vector<std::deque<std::size_t>> free_seats(plan.depth);
+  for (std::size_t seat = 0; seat < plan.workers.size(); ++seat) free_seats[seat % plan.depth].push_back(seat);
+
+  std::deque<WorkerId> unseated;
+  if (previous != nullptr) {
+    std::map<WorkerId, int> device_before;
+    for (std::size_t i = 0; i < previous->workers.size(); ++i) {
+      device_before[previous->workers[i]] = static_cast<int>(i % previous->depth);
+    }
+    std::vector<std::deque<WorkerId>> from_device(previous->depth);
+    for (const WorkerInfo& worker : in_order) {
+      const auto device = device_before.find(worker.id);
+      (device == device_before.end() ? unseated : from_device[device->second]).push_back(worker.id);
+    }
+    for (const Saving& saving : savings(profile, *previous, plan)) {
+      std::deque<WorkerId>& alike = from_device[saving.from];
+      std::deque<std::size_t>& seats = free_seats[saving.to];
+      while (!alike.empty() && !seats.empty()) {
+        plan.workers[seats.front()] = alike.front();
+        seats.pop_front();
+        alike.pop_front();
+      }
+    }
+    for (const std::deque<WorkerId>& left : from_device) unseated.insert(unseated.end(), left.begin(), left.end());
+  } else {
+    for (const WorkerInfo& worker : in_order) unseated.push_back(worker.id);
+  }
+  // Neighbours in the order become ring neighbours, so that most messages stay inside a host.
+  for (std::size_t seat = 0; seat < plan.workers.size(); ++seat) {
+    std::deque<std::size_t>& seats = free_seats[seat % plan.depth];
+    if (seats.empty() || seats.front() != seat) continue;
+    seats.pop_front();
+    plan.workers[seat] = unseated.front();
+    unseated.pop_front();
+  }
+  plan.spares.assign(unseated.begin(), unseated.end());
+}
+
+std::int64_t moved_bytes(const ModelProfile& profile, const Plan* previous, const Plan& next) {
+  const Holdings nothing{std::vector<bool>(next.cuts.back()), std::vector<bool>(next.cuts.back())};
+  const std::map<WorkerId, Holdings> before = previous != nullptr ? holdings_by_worker(*previous) : std::map<WorkerId, Holdings>{};
+  std::int64_t bytes = 0;
+  for (const auto& [worker, wanted] : holdings_by_worker(next)) {
+    const auto held = before.find(worker);
+    bytes += overlap_bytes(profile, wanted, held == before.end() ? nothing : held->second, true);
+  }
+  return bytes;
+}
+
+}  // namespace everstep::scheduler

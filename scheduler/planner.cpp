@@ -1,0 +1,294 @@
+#include "scheduler/planner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <tuple>
+
+#include "scheduler/estimate.h"
+#include "scheduler/guards.h"
+
+namespace everstep::scheduler {
+namespace {
+
+Status check_input(const ModelProfile& profile, const std::vector<WorkerInfo>& workers, const PlanOptions& options) {
+  EVERSTEP_TRY(check(profile));
+  EVERSTEP_TRY(check(options.hardware));
+  const int blocks = static_cast<int>(profile.blocks.size());
+  const int count = static_cast<int>(workers.size());
+  if (count < 1) return invalid_argument("a plan needs at least one worker, got " + std::to_string(count));
+  std::set<WorkerId> ids;
+  for (const WorkerInfo& worker : workers) {
+    if (!ids.insert(worker.id).second) return invalid_argument("worker " + to_string(worker.id) + " is listed twice");
+  }
+  if (options.window < 1) {
+    return invalid_argument("the window is " + std::to_string(options.window) + ", must be at least one minibatch");
+  }
+  if (options.preload != 1 && options.preload != 2) return invalid_argument("preload must be 1 or 2");
+  if (options.redundancy < 0) return invalid_argument("redundancy must not be negative");
+  if (options.depth.value_or(1) < 1) return invalid_argument("the depth must be at least 1");
+  if (options.width.value_or(1) < 1) return invalid_argument("the width must be at least 1");
+  const std::int64_t forced = std::int64_t{options.depth.value_or(1)} * options.width.value_or(1);
+  if (options.depth.value_or(1) > blocks) {
+    return invalid_argument("depth " + std::to_string(*options.depth) + " needs more stages than the model has blocks (" +
+                                std::to_string(blocks) + ")",
+                            "choose a smaller depth");
+  }
+  if (forced > count) {
+    return invalid_argument("depth * width = " + std::to_string(forced) + " needs more than the " +
+                            std::to_string(count) + " workers there are");
+  }
+  if (forced > options.window) {
+    return invalid_argument("depth * width = " + std::to_string(forced) + " needs a window of at least as many minibatches, got " +
+                            std::to_string(options.window));
+  }
+  if (options.previous && options.previous->cuts.back() != blocks) {
+    return invalid_argument("the previous plan is for a model with " + std::to_string(options.previous->cuts.back()) +
+                            " blocks, this one has " + std::to_string(blocks));
+  }
+  return {};
+}
+
+class Planner {
+ public:
+  Planner(const ModelProfile& profile, const std::vector<WorkerInfo>& workers, const PlanOptions& options)
+      : profile_(profile),
+        workers_(workers),
+        options_(options),
+        count_(static_cast<int>(workers.size())),
+        deepest_(std::min({count_, static_cast<int>(profile.blocks.size()), options.window})) {}
+
+  Result<PlanReport> run() {
+    collect_shapes();
+    if (shapes_.empty()) return no_shape();
+    time_candidates();
+    if (timed_.empty()) return nothing_fits();
+    return choose();
+  }
+
+ private:
+  struct Timed {
+    const PlanShape* shape;
+    Candidate candidate;
+  };
+
+  int widest(int depth) const { return options_.width.value_or(std::min(count_, options_.window) / depth); }
+
+  // Kinds to try at a depth, in order of preference: the first that fits rules out the fallbacks after it.
+  std::vector<std::vector<ScheduleKind>> kinds_at(int depth) const {
+    if (options_.kind) return {{*options_.kind}};
+    const ScheduleKind amdp = options_.synchronous ? ScheduleKind::kAmdpSync : ScheduleKind::kAmdp;
+    if (is_amdp_depth(depth)) return {{amdp, ScheduleKind::kOneFOneB}};
+    if (depth % 2 == 0) return {{ScheduleKind::kTwoDirections}, {ScheduleKind::kOneFOneB}};
+    return {{ScheduleKind::kOneFOneB}};
+  }
+
+  bool fits(const PlanShape& shape) const { return shape.largest_peak() <= options_.hardware.memory_bytes; }
+
+  void collect_shapes() {
+    const int from = options_.depth.value_or(1);
+    const int to = options_.depth.value_or(deepest_);
+    for (int depth = from; depth <= to; ++depth) {
+      if (widest(depth) < 1 || depth * widest(depth) > std::min(count_, options_.window)) continue;
+      for (const std::vector<ScheduleKind>& preferred : kinds_at(depth)) {
+        for (const ScheduleKind kind : preferred) {
+          const auto placement = Placement::make(kind, depth);
+          if (!placement || placement->stages() > std::ssize(profile_.blocks)) continue;
+          shapes_.push_back(make_shape(profile_, options_.hardware, kind, *placement));
+          if (fits(shapes_.back())) break;
+        }
+      }
+    }
+  }
+
+  // Fewer workers than this fit no plan at all.
+  int fewest_workers() const {
+    int fewest = std::numeric_limits<int>::max();
+    for (const PlanShape& shape : shapes_) {
+      if (fits(shape)) fewest = std::min(fewest, shape.placement.depth());
+    }
+    return fewest;
+  }
+
+  // Many widths give the busiest group the same share of a window, and so the same time. Of those the widest keeps the
+  // most copies, the narrowest moves the least to newcomers, and the width that runs now moves nothing.
+  std::vector<int> widths_worth_timing(int depth) const {
+    const int narrowest = options_.width.value_or(1);
+    const auto share = [&](int width) { return largest_share(options_.window, depth, width); };
+    std::vector<int> widths;
+    for (int width = widest(depth); width >= narrowest; --width) {
+      const bool widest_of_share = widths.empty() || share(width) != share(widths.back());
+      const bool narrowest_of_share = width == narrowest || share(width - 1) != share(width);
+      const bool runs_now = previous() != nullptr && previous()->width == width;
+      if (widest_of_share || narrowest_of_share || runs_now) widths.push_back(width);
+    }
+    return widths;
+  }
+
+  void time_candidates() {
+    std::vector<Timed> open;
+    for (const PlanShape& shape : shapes_) {
+      if (!fits(shape)) continue;
+      for (const int width : widths_worth_timing(shape.placement.depth())) {
+        open.push_back({&shape, candidate_of(shape, width)});
+        open.back().candidate.window_time = window_time_bound(profile_, options_.hardware, shape, options_.window, width);
+      }
+    }
+    std::stable_sort(open.begin(), open.end(), [](const Timed& a, const Timed& b) {
+      return a.candidate.window_time < b.candidate.window_time;
+    });
+    Tick limit = std::numeric_limits<Tick>::max();
+    for (Timed& timed : open) {
+      if (timed.candidate.window_time > limit) break;
+      const SteadyState steady = window_time(profile_, options_.hardware, *timed.shape, options_.window,
+                                             timed.candidate.width, options_.preload);
+      timed.candidate.window_time = steady.window;
+      timed.candidate.busy = steady.busy();
+      timed_.push_back(timed);
+      limit = std::min(limit, tolerated(steady.window));
+    }
+    std::stable_sort(timed_.begin(), timed_.end(), [](const Timed& a, const Timed& b) {
+      return a.candidate.window_time < b.candidate.window_time;
+    });
+  }
+
+  static Tick tolerated(Tick fastest) { return static_cast<Tick>(static_cast<double>(fastest) * kPlanTolerance); }
+
+  static Candidate candidate_of(const PlanShape& shape, int width) {
+    Candidate candidate;
+    candidate.kind = shape.kind;
+    candidate.depth = shape.placement.depth();
+    candidate.pipelines = shape.placement.pipelines();
+    candidate.width = width;
+    candidate.peak_bytes = shape.largest_peak();
+    return candidate;
+  }
+
+  Plan make_plan(const Timed& timed) const {
+    Plan made;
+    made.kind = timed.candidate.kind;
+    made.depth = timed.candidate.depth;
+    made.pipelines = timed.candidate.pipelines;
+    made.width = timed.candidate.width;
+    made.window = options_.window;
+    made.preload = options_.preload;
+    made.cuts = timed.shape->cuts;
+    seat_workers(made, profile_, workers_, previous());
+    return made;
+  }
+
+  const Plan* previous() const { return options_.previous ? &*options_.previous : nullptr; }
+
+  PlanReport choose() {
+    PlanReport report;
+    const int fewest = fewest_workers();
+    const Tick limit = tolerated(timed_.front().candidate.window_time);
+    bool first = true;
+    for (Timed& timed : timed_) {
+      Candidate& candidate = timed.candidate;
+      if (candidate.window_time <= limit) {
+        Plan made = make_plan(timed);
+        const std::vector<StageCost> stages =
+            timing_model(profile_, options_.hardware, timed.shape->placement, made.width, made.cuts).stages;
+        std::vector<std::int64_t> free_bytes;
+        for (const std::int64_t peak : timed.shape->peak_bytes) {
+          free_bytes.push_back(options_.hardware.memory_bytes - peak);
+        }
+        place_guards(made, stages, workers_, options_.redundancy, options_.hardware.memory_bytes, free_bytes);
+        candidate.survives = survival_of(made, stages, workers_, fewest, free_bytes);
+        // Without a previous plan everybody loads everything, which says nothing about a plan.
+        candidate.moved_bytes = previous() != nullptr ? moved_bytes(profile_, previous(), made) : 0;
+        if (std::exchange(first, false) || rank(candidate) < rank(report.chosen)) {
+          report.plan = std::move(made);
+          report.chosen = candidate;
+        }
+      }
+    }
+    for (const Timed& timed : timed_) report.candidates.push_back(timed.candidate);
+    for (const PlanShape& shape : shapes_) {
+      if (fits(shape)) continue;
+      report.candidates.push_back(candidate_of(shape, widest(shape.placement.depth())));
+      report.candidates.back().fits = false;
+    }
+    report.reason = reason_for(report);
+    return report;
+  }
+
+  static std::tuple<std::int64_t, int, int, Tick> rank(const Candidate& candidate) {
+    return {*candidate.moved_bytes, -candidate.survives->workers, -candidate.survives->hosts, candidate.window_time};
+  }
+
+  std::string reason_for(const PlanReport& report) const {
+    const Candidate& fastest = report.candidates.front();
+    const auto name = [](const Candidate& candidate) {
+      return describe(candidate.kind, candidate.depth, candidate.pipelines, candidate.width);
+    };
+    const auto percent = [](Tick slower, Tick faster) {
+      const double ratio = static_cast<double>(slower) / static_cast<double>(faster) - 1;
+      const auto tenths = static_cast<int>(std::lround(ratio * 1000));
+      return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
+    };
+    const auto slower_one = std::find_if(report.candidates.begin(), report.candidates.end(),
+                                         [&](const Candidate& c) { return c.window_time > fastest.window_time; });
+    std::string reason = name(report.chosen);
+    if (report.chosen.window_time == fastest.window_time) {
+      reason += " is the fastest that fits";
+      if (slower_one != report.candidates.end()) {
+        reason += "; next comes " + name(*slower_one) + ", " + percent(slower_one->window_time, fastest.window_time) +
+                  " slower";
+      }
+    } else {
+      reason += " is " + percent(report.chosen.window_time, fastest.window_time) + " slower than " + name(fastest) +
+                ", the fastest that fits, but ";
+      reason += report.chosen.moved_bytes < fastest.moved_bytes ? "moves less state" : "survives more losses";
+    }
+    return reason + ".";
+  }
+
+  Error no_shape() const {
+    if (options_.kind && options_.depth) {
+      const auto placement = Placement::make(*options_.kind, *options_.depth);
+      if (!placement) return placement.error();
+    }
+    return invalid_argument("no plan has " + (options_.kind ? std::string(to_string(*options_.kind)) : "a schedule") +
+                                " for " + std::to_string(count_) + " workers, " +
+                                std::to_string(profile_.blocks.size()) + " blocks and a window of " +
+                                std::to_string(options_.window),
+                            "leave kind, depth and width to the planner");
+  }
+
+  Error nothing_fits() const {
+    const auto least = std::min_element(shapes_.begin(), shapes_.end(), [](const PlanShape& a, const PlanShape& b) {
+      return a.largest_peak() < b.largest_peak();
+    });
+    const auto gib = [](std::int64_t bytes) {
+      const auto hundredths = std::llround(static_cast<double>(bytes) / static_cast<double>(1 << 30) * 100);
+      const std::string cents = std::to_string(hundredths % 100);
+      return std::to_string(hundredths / 100) + "." + (cents.size() < 2 ? "0" : "") + cents + " GiB";
+    };
+    const std::int64_t missing = least->largest_peak() - options_.hardware.memory_bytes;
+    return invalid_argument("no plan fits into " + gib(options_.hardware.memory_bytes) + " per worker: the smallest, " +
+                                describe(least->kind, least->placement.depth(), least->placement.pipelines(), 1) +
+                                ", needs " + gib(least->largest_peak()) + ", " + gib(missing) + " more",
+                            "use more workers, smaller minibatches or a smaller model");
+  }
+
+  const ModelProfile& profile_;
+  const std::vector<WorkerInfo>& workers_;
+  const PlanOptions& options_;
+  int count_;
+  int deepest_;
+  std::vector<PlanShape> shapes_;
+  std::vector<Timed> timed_;
+};
+
+}  // namespace
+
+Result<PlanReport> plan(const ModelProfile& profile, const std::vector<WorkerInfo>& workers,
+                        const PlanOptions& options) {
+  EVERSTEP_TRY(check_input(profile, workers, options));
+  return Planner(profile, workers, options).run();
+}
+
+}  // namespace everstep::scheduler

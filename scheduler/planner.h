@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "scheduler/plan.h"
+
+namespace everstep::scheduler {
+
+// How much slower than the fastest a plan may be to win by what it moves and survives.
+inline constexpr double kPlanTolerance = 1.03;
+
+struct PlanOptions {
+  int window = 128;  // M, minibatches per update whatever the number of workers
+  int preload = 2;
+  int redundancy = 1;        // guard copies of owner state per stage
+  bool synchronous = false;  // never let a minibatch meet two weight versions
+  Hardware hardware;
+  std::optional<Plan> previous;  // what runs now: plans within 3 % of the fastest are chosen to move little
+
+  // Left empty, the planner chooses.
+  std::optional<ScheduleKind> kind;
+  std::optional<int> depth;
+  std::optional<int> width;
+};
+
+// One shape that was considered.
+struct Candidate {
+  ScheduleKind kind = ScheduleKind::kOneFOneB;
+  int depth = 1;
+  int pipelines = 1;
+  int width = 1;
+  Tick window_time = 0;  // estimated, in steady state; 0 if it does not fit
+  double busy = 0;       // of the workers in use
+  std::int64_t peak_bytes = 0;  // on the fullest worker, without guard copies
+  bool fits = true;
+  // Worked out only for candidates within kPlanTolerance of the fastest:
+  std::optional<std::int64_t> moved_bytes;  // from the previous plan; 0 without one
+  std::optional<Survival> survives;
+
+  bool operator==(const Candidate&) const = default;
+};
+
+struct PlanReport {
+  Plan plan;
+  Candidate chosen;
+  std::vector<Candidate> candidates;  // all that were timed, fastest first, then those that do not fit
+  std::string reason;                 // one or two sentences for people
+
+  double minibatches_per_second() const {
+    return static_cast<double>(plan.window) / to_seconds(chosen.window_time);
+  }
+};
+
+// Chooses depth, pipelines, width and cuts for these workers. Every depth D and width W with D·W ≤ workers and
+// D·W ≤ window is considered: AMDP at depths 2 and 4k (1F1B there when half the model does not fit), at other depths
+// 1F1B or, for even ones, two directions. Each is timed by the discrete-event model, unless a lower bound (the work of its
+// busiest device) already rules it out. The fastest that fits wins; within 3 % of it the one that moves the fewest bytes,
+// then the one that survives the most losses.
+//
+// Fails with kInvalidArgument when nothing fits, and says how much memory is missing.
+Result<PlanReport> plan(const ModelProfile& profile, const std::vector<WorkerInfo>& workers,
+                        const PlanOptions& options = {});
+
+}  // namespace everstep::scheduler

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/tick.h"
+#include "scheduler/placement.h"
+#include "scheduler/timeline.h"
+
+namespace everstep::scheduler {
+
+// What one block (embedding, transformer block, head) costs for one minibatch.
+struct BlockProfile {
+  std::string name;
+  std::int64_t parameters = 0;
+  std::int64_t activation_bytes = 0;  // kept from forward to backward
+  std::int64_t output_bytes = 0;      // handed to the next block
+  Tick forward = 0;
+  Tick backward = 0;
+
+  bool operator==(const BlockProfile&) const = default;
+};
+
+struct ModelProfile {
+  std::string name;
+  std::vector<BlockProfile> blocks;
+  std::int64_t tokens_per_minibatch = 0;  // 0 = unknown
+  // Per parameter. bf16 with an fp32 master, and fp32 gradients, unless told otherwise.
+  std::int64_t weight_bytes = 2;
+  std::int64_t gradient_bytes = 4;
+  std::int64_t optimizer_bytes = 12;
+
+  bool operator==(const ModelProfile&) const = default;
+};
+
+// What the workers are made of.
+struct Hardware {
+  std::int64_t memory_bytes = std::int64_t{40} << 30;              // per worker, for training
+  std::int64_t link_bytes_per_second = 12'500'000'000;             // between any two workers: 100 Gbit/s
+  Tick link_latency = 20'000;                                      // 20 µs
+  std::int64_t memory_bytes_per_second = 1'000'000'000'000;        // what an optimizer step is bound by
+};
+
+// Refuses profiles that no plan can be made for, naming the block and the field.
+Status check(const ModelProfile& profile);
+Status check(const Hardware& hardware);
+
+// Cuts: stage s is blocks [cuts[s], cuts[s + 1]).
+using Cuts = std::vector<int>;
+
+// Costs of the stages that the cuts make, on this hardware, under this placement, with `width` groups.
+TimingModel timing_model(const ModelProfile& profile, const Hardware& hardware, const Placement& placement, int width,
+                         const Cuts& cuts);
+
+}  // namespace everstep::scheduler
