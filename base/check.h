@@ -15,9 +15,9 @@ void set_check_failure_hook(CheckFailureHook hook);
 
 // A condition that only a bug can break. Compiled into every build: a trainer that goes on with a broken invariant
 // destroys more than one that stops. `message` is evaluated only on failure.
-#define EVERSTEP_CHECK(condition, message)                                    \
-  do {                                                                        \
-    if (!(condition)) [[unlikely]] {                                          \
-      ::everstep::check_failed(__FILE__, __LINE__, #condition, (message));    \
-    }                                                                         \
+#define EVERSTEP_CHECK(condition, message)                                 \
+  do {                                                                     \
+    if (!(condition)) [[unlikely]] {                                       \
+      ::everstep::check_failed(__FILE__, __LINE__, #condition, (message)); \
+    }                                                                      \
   } while (false)

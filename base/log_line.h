@@ -17,7 +17,7 @@ class LogLine {
   LogLine& add(std::string_view key, const char* value) { return add(key, std::string_view(value)); }
   LogLine& add(std::string_view key, double value);
   LogLine& add(std::string_view key, bool value) { return add(key, std::string_view(value ? "true" : "false")); }
-  LogLine& add(std::string_view key, std::integral auto value) { return add(key, std::string_view(std::to_string(value))); }
+  LogLine& add(std::string_view key, std::integral auto value) { return add(key, std::to_string(value)); }
 
   const std::string& text() const { return text_; }
 

@@ -51,8 +51,8 @@ inline Error not_found(std::string message, std::string hint = {}) {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}          // NOLINT(google-explicit-constructor)
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}      // NOLINT(google-explicit-constructor)
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(google-explicit-constructor)
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -109,9 +109,9 @@ using Status = Result<void>;
 }  // namespace everstep
 
 // Hands an Error on to the caller: `EVERSTEP_TRY(check_shape(shape));`
-#define EVERSTEP_TRY(expression)                                          \
-  do {                                                                    \
-    if (auto everstep_try_status = (expression); !everstep_try_status) {  \
-      return everstep_try_status.error();                                 \
-    }                                                                     \
+#define EVERSTEP_TRY(expression)                                         \
+  do {                                                                   \
+    if (auto everstep_try_status = (expression); !everstep_try_status) { \
+      return everstep_try_status.error();                                \
+    }                                                                    \
   } while (false)

@@ -16,9 +16,9 @@ struct PaperRow {
 };
 
 // Times the paper's models as its authors ran them: equal numbers of transformer blocks per stage, the embedding on the
-// first and the head on the last, two blocks per chunk when interleaved, links that cost nothing (NVLink), and an update
-// that costs AMDP `update` forwards of a stage (the paper's ablation over T gives about 3.7). The baselines' updates are
-// local to a stage and free.
+// first and the head on the last, two blocks per chunk when interleaved, links that cost nothing (NVLink), and an
+// update that costs AMDP `update` forwards of a stage (the paper's ablation over T gives about 3.7). The baselines'
+// updates are local to a stage and free.
 std::vector<PaperRow> paper_table(double update = 3.7);
 
 }  // namespace everstep::bench

@@ -6,8 +6,8 @@
 #include "scheduler/orders.h"
 
 // One round of D minibatches has one static order per device, reused in every round. Rounds are spliced so that the
-// bubble at a round's end holds forwards of the next: an edge device runs its `preload` next stage-0 forwards before its
-// last backward of this round (the *tail*). The update of a window stands in the first round of the next one, after
+// bubble at a round's end holds forwards of the next: an edge device runs its `preload` next stage-0 forwards before
+// its last backward of this round (the *tail*). The update of a window stands in the first round of the next one, after
 // (nearly) all forwards and before (nearly) all backwards, where the pipeline has its bubble anyway.
 namespace everstep::scheduler {
 namespace {

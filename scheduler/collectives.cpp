@@ -37,7 +37,8 @@ class LastBackwards {
     }
     for (int index = 0; index < static_cast<int>(ops.size()); ++index) {
       const Op& op = ops[index];
-      if (op.kind == OpKind::kBackward) last_[op.window - schedule.request.first_window][key(op.round, op.stage)] = index;
+      if (op.kind == OpKind::kBackward)
+        last_[op.window - schedule.request.first_window][key(op.round, op.stage)] = index;
     }
     for (std::vector<int>& slice : last_) {
       for (std::size_t i = stages_; i < slice.size(); ++i) slice[i] = std::max(slice[i], slice[i - stages_]);

@@ -20,7 +20,8 @@ struct PlanShape {
 };
 
 // Cuts by time; by memory if only that fits. Needs a valid placement with no more stages than blocks.
-PlanShape make_shape(const ModelProfile& profile, const Hardware& hardware, ScheduleKind kind, const Placement& placement);
+PlanShape make_shape(const ModelProfile& profile, const Hardware& hardware, ScheduleKind kind,
+                     const Placement& placement);
 
 // Minibatches of a window that the busiest group runs.
 int largest_share(int window, int depth, int width);

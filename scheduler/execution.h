@@ -230,7 +230,8 @@ class Player {
     const bool forward = op.kind == OpKind::kForward;
     Op producer = op;
     producer.stage += forward ? -1 : 1;
-    if (!forward && producer.stage == schedule_.placement.stages()) producer = {OpKind::kForward, op.stage, op.minibatch, op.round, op.window};
+    if (!forward && producer.stage == schedule_.placement.stages())
+      producer = {OpKind::kForward, op.stage, op.minibatch, op.round, op.window};
     const int from = schedule_.worker_of(schedule_.group_of(worker), schedule_.pipeline_of(op), producer.stage);
     const std::size_t stuck_at = result_.spans[from].size();
     std::string reason = "for " + to_string(producer) + " of worker " + std::to_string(from);

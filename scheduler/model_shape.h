@@ -30,15 +30,15 @@ const std::vector<ModelShape>& named_models();
 Result<ModelShape> find_model(std::string_view name);
 
 struct ProfileOptions {
-  int minibatch = 4;                       // sequences
-  double flops_per_second = 100e12;        // what one worker reaches, not what its data sheet says
-  double backward_ratio = 2.0;             // backward time over forward time
-  std::int64_t bytes_per_activation = 2;   // 2 = bf16, 4 = fp32
+  int minibatch = 4;                      // sequences
+  double flops_per_second = 100e12;       // what one worker reaches, not what its data sheet says
+  double backward_ratio = 2.0;            // backward time over forward time
+  std::int64_t bytes_per_activation = 2;  // 2 = bf16, 4 = fp32
 };
 
-// Estimates a profile from the sizes: 24 h² + 4 s h multiply-adds and additions per token and block, 2 h V for the head,
-// and 17 kept numbers per token and hidden unit and block (fused attention; Korthikanti et al., 2022). A measured profile
-// is better where one exists.
+// Estimates a profile from the sizes: 24 h² + 4 s h multiply-adds and additions per token and block, 2 h V for the
+// head, and 17 kept numbers per token and hidden unit and block (fused attention; Korthikanti et al., 2022). A measured
+// profile is better where one exists.
 ModelProfile estimate_profile(const ModelShape& shape, const ProfileOptions& options = {});
 
 }  // namespace everstep::scheduler

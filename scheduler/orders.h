@@ -65,11 +65,11 @@ class MinibatchNames {
   std::vector<Name> names_;
 };
 
-// Plays one group on integer time (forward 1, backward 2, messages 0) and returns what each device did, in order. A free
-// device takes the op that became ready first, then the smaller minibatch, so links stay in order. Minibatch i runs in
-// pipeline i mod P; a pipeline holds at most `in_flight_limit` at its stage 0; minibatches i and j with i / D < j / D run
-// their backwards in that order on every device, so that a cut between the rounds exists. Whatever it returns is free of
-// deadlock: it has just been run.
+// Plays one group on integer time (forward 1, backward 2, messages 0) and returns what each device did, in order. A
+// free device takes the op that became ready first, then the smaller minibatch, so links stay in order. Minibatch i
+// runs in pipeline i mod P; a pipeline holds at most `in_flight_limit` at its stage 0; minibatches i and j with i / D <
+// j / D run their backwards in that order on every device, so that a cut between the rounds exists. Whatever it returns
+// is free of deadlock: it has just been run.
 std::vector<std::vector<OrderStep>> first_come_order(const Placement& placement, int minibatches, int in_flight_limit);
 
 }  // namespace everstep::scheduler

@@ -48,7 +48,8 @@ struct RoundEstimate {
 
 class RoundModel {
  public:
-  RoundModel(const ModelProfile& profile, const Placement& placement) : placement_(placement), forward_{0}, backward_{0} {
+  RoundModel(const ModelProfile& profile, const Placement& placement)
+      : placement_(placement), forward_{0}, backward_{0} {
     for (const BlockProfile& block : profile.blocks) {
       forward_.push_back(forward_.back() + block.forward);
       backward_.push_back(backward_.back() + block.backward);

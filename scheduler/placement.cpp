@@ -36,7 +36,8 @@ std::vector<int> ring_of(int depth, int pipelines, int stages, auto device) {
 }  // namespace
 
 std::string_view to_string(ScheduleKind kind) {
-  const auto* entry = std::find_if(kKindNames.begin(), kKindNames.end(), [&](const auto& e) { return e.first == kind; });
+  const auto* entry =
+      std::find_if(kKindNames.begin(), kKindNames.end(), [&](const auto& e) { return e.first == kind; });
   EVERSTEP_CHECK(entry != kKindNames.end(), "a schedule kind without a name");
   return entry->second;
 }

@@ -55,8 +55,8 @@ class Placement {
   // The device that keeps optimizer state for the stage: pipeline 0's replica. In AMDP that is device s.
   int owner_of(int stage) const { return device_of(0, stage); }
 
-  // Devices whose stage replicas synchronise with each other: closed sets, numbered from 0. AMDP has two (edge and inner
-  // devices), two directions pair device g with D-1-g, a single pipeline has one set per device.
+  // Devices whose stage replicas synchronise with each other: closed sets, numbered from 0. AMDP has two (edge and
+  // inner devices), two directions pair device g with D-1-g, a single pipeline has one set per device.
   int mirror_group_of(int device) const { return mirror_group_of_[device]; }
 
   // Edge devices take in minibatches (stage 0) and, in AMDP from depth 4 on, also hold a last stage.

@@ -109,7 +109,8 @@ std::string describe(ScheduleKind kind, int depth, int pipelines, int width) {
          " W=" + std::to_string(width);
 }
 
-void seat_workers(Plan& plan, const ModelProfile& profile, const std::vector<WorkerInfo>& workers, const Plan* previous) {
+void seat_workers(Plan& plan, const ModelProfile& profile, const std::vector<WorkerInfo>& workers,
+                  const Plan* previous) {
   std::vector<WorkerInfo> in_order = workers;
   std::sort(in_order.begin(), in_order.end(),
             [](const WorkerInfo& a, const WorkerInfo& b) { return std::tie(a.host, a.id) < std::tie(b.host, b.id); });
@@ -154,7 +155,8 @@ void seat_workers(Plan& plan, const ModelProfile& profile, const std::vector<Wor
 
 std::int64_t moved_bytes(const ModelProfile& profile, const Plan* previous, const Plan& next) {
   const Holdings nothing{std::vector<bool>(next.cuts.back()), std::vector<bool>(next.cuts.back())};
-  const std::map<WorkerId, Holdings> before = previous != nullptr ? holdings_by_worker(*previous) : std::map<WorkerId, Holdings>{};
+  const std::map<WorkerId, Holdings> before =
+      previous != nullptr ? holdings_by_worker(*previous) : std::map<WorkerId, Holdings>{};
   std::int64_t bytes = 0;
   for (const auto& [worker, wanted] : holdings_by_worker(next)) {
     const auto held = before.find(worker);

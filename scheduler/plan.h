@@ -47,10 +47,11 @@ ScheduleRequest request_of(const Plan& plan, std::int64_t first_window = 0, int 
 // "amdp D=8 P=4 W=2"
 std::string describe(ScheduleKind kind, int depth, int pipelines, int width);
 
-// Seats workers so that as little state as possible moves from the previous plan (nullptr: in the order of host and id).
-// Fills plan.workers and plan.spares. Workers on the same previous device are alike, so device pairs are matched greedily
-// by the bytes they save.
-void seat_workers(Plan& plan, const ModelProfile& profile, const std::vector<WorkerInfo>& workers, const Plan* previous);
+// Seats workers so that as little state as possible moves from the previous plan (nullptr: in the order of host and
+// id). Fills plan.workers and plan.spares. Workers on the same previous device are alike, so device pairs are matched
+// greedily by the bytes they save.
+void seat_workers(Plan& plan, const ModelProfile& profile, const std::vector<WorkerInfo>& workers,
+                  const Plan* previous);
 
 // Bytes that workers of `next` need and did not hold under `previous` (all they need, if there was none).
 std::int64_t moved_bytes(const ModelProfile& profile, const Plan* previous, const Plan& next);

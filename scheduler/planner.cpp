@@ -1,11 +1,11 @@
 #include "scheduler/planner.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <set>
 #include <tuple>
 
+#include "base/number_text.h"
 #include "scheduler/estimate.h"
 #include "scheduler/guards.h"
 
@@ -31,8 +31,8 @@ Status check_input(const ModelProfile& profile, const std::vector<WorkerInfo>& w
   if (options.width.value_or(1) < 1) return invalid_argument("the width must be at least 1");
   const std::int64_t forced = std::int64_t{options.depth.value_or(1)} * options.width.value_or(1);
   if (options.depth.value_or(1) > blocks) {
-    return invalid_argument("depth " + std::to_string(*options.depth) + " needs more stages than the model has blocks (" +
-                                std::to_string(blocks) + ")",
+    return invalid_argument("depth " + std::to_string(*options.depth) +
+                                " needs more stages than the model has blocks (" + std::to_string(blocks) + ")",
                             "choose a smaller depth");
   }
   if (forced > count) {
@@ -40,14 +40,36 @@ Status check_input(const ModelProfile& profile, const std::vector<WorkerInfo>& w
                             std::to_string(count) + " workers there are");
   }
   if (forced > options.window) {
-    return invalid_argument("depth * width = " + std::to_string(forced) + " needs a window of at least as many minibatches, got " +
-                            std::to_string(options.window));
+    return invalid_argument("depth * width = " + std::to_string(forced) +
+                            " needs a window of at least as many minibatches, got " + std::to_string(options.window));
   }
   if (options.previous && options.previous->cuts.back() != blocks) {
     return invalid_argument("the previous plan is for a model with " + std::to_string(options.previous->cuts.back()) +
                             " blocks, this one has " + std::to_string(blocks));
   }
   return {};
+}
+
+// Why the chosen candidate won, in a sentence for people. `candidates` is sorted.
+std::string reason_for(const Candidate& chosen, const std::vector<Candidate>& candidates) {
+  const Candidate& fastest = candidates.front();
+  const auto name = [](const Candidate& candidate) {
+    return describe(candidate.kind, candidate.depth, candidate.pipelines, candidate.width);
+  };
+  const auto slower_than_fastest = [&](const Candidate& candidate) {
+    const double ratio = static_cast<double>(candidate.window_time) / static_cast<double>(fastest.window_time);
+    return fixed_text(100 * (ratio - 1), 1) + " % slower";
+  };
+  if (chosen.window_time > fastest.window_time) {
+    return name(chosen) + " is " + slower_than_fastest(chosen) + " than " + name(fastest) +
+           ", the fastest that fits, but " +
+           (chosen.moved_bytes < fastest.moved_bytes ? "moves less state." : "survives more losses.");
+  }
+  const auto next = std::find_if(candidates.begin(), candidates.end(),
+                                 [&](const Candidate& c) { return c.window_time > fastest.window_time; });
+  const std::string reason = name(chosen) + " is the fastest that fits";
+  if (next == candidates.end()) return reason + ".";
+  return reason + "; next comes " + name(*next) + ", " + slower_than_fastest(*next) + ".";
 }
 
 class Planner {
@@ -132,12 +154,12 @@ class Planner {
       if (!fits(shape)) continue;
       for (const int width : widths_worth_timing(shape.placement.depth())) {
         open.push_back({&shape, candidate_of(shape, width)});
-        open.back().candidate.window_time = window_time_bound(profile_, options_.hardware, shape, options_.window, width);
+        open.back().candidate.window_time =
+            window_time_bound(profile_, options_.hardware, shape, options_.window, width);
       }
     }
-    std::stable_sort(open.begin(), open.end(), [](const Timed& a, const Timed& b) {
-      return a.candidate.window_time < b.candidate.window_time;
-    });
+    std::stable_sort(open.begin(), open.end(),
+                     [](const Timed& a, const Timed& b) { return a.candidate.window_time < b.candidate.window_time; });
     Tick limit = std::numeric_limits<Tick>::max();
     for (Timed& timed : open) {
       if (timed.candidate.window_time > limit) break;
@@ -148,9 +170,8 @@ class Planner {
       timed_.push_back(timed);
       limit = std::min(limit, tolerated(steady.window));
     }
-    std::stable_sort(timed_.begin(), timed_.end(), [](const Timed& a, const Timed& b) {
-      return a.candidate.window_time < b.candidate.window_time;
-    });
+    std::stable_sort(timed_.begin(), timed_.end(),
+                     [](const Timed& a, const Timed& b) { return a.candidate.window_time < b.candidate.window_time; });
   }
 
   static Tick tolerated(Tick fastest) { return static_cast<Tick>(static_cast<double>(fastest) * kPlanTolerance); }
@@ -211,39 +232,12 @@ class Planner {
       report.candidates.push_back(candidate_of(shape, widest(shape.placement.depth())));
       report.candidates.back().fits = false;
     }
-    report.reason = reason_for(report);
+    report.reason = reason_for(report.chosen, report.candidates);
     return report;
   }
 
   static std::tuple<std::int64_t, int, int, Tick> rank(const Candidate& candidate) {
     return {*candidate.moved_bytes, -candidate.survives->workers, -candidate.survives->hosts, candidate.window_time};
-  }
-
-  std::string reason_for(const PlanReport& report) const {
-    const Candidate& fastest = report.candidates.front();
-    const auto name = [](const Candidate& candidate) {
-      return describe(candidate.kind, candidate.depth, candidate.pipelines, candidate.width);
-    };
-    const auto percent = [](Tick slower, Tick faster) {
-      const double ratio = static_cast<double>(slower) / static_cast<double>(faster) - 1;
-      const auto tenths = static_cast<int>(std::lround(ratio * 1000));
-      return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
-    };
-    const auto slower_one = std::find_if(report.candidates.begin(), report.candidates.end(),
-                                         [&](const Candidate& c) { return c.window_time > fastest.window_time; });
-    std::string reason = name(report.chosen);
-    if (report.chosen.window_time == fastest.window_time) {
-      reason += " is the fastest that fits";
-      if (slower_one != report.candidates.end()) {
-        reason += "; next comes " + name(*slower_one) + ", " + percent(slower_one->window_time, fastest.window_time) +
-                  " slower";
-      }
-    } else {
-      reason += " is " + percent(report.chosen.window_time, fastest.window_time) + " slower than " + name(fastest) +
-                ", the fastest that fits, but ";
-      reason += report.chosen.moved_bytes < fastest.moved_bytes ? "moves less state" : "survives more losses";
-    }
-    return reason + ".";
   }
 
   Error no_shape() const {
@@ -263,9 +257,7 @@ class Planner {
       return a.largest_peak() < b.largest_peak();
     });
     const auto gib = [](std::int64_t bytes) {
-      const auto hundredths = std::llround(static_cast<double>(bytes) / static_cast<double>(1 << 30) * 100);
-      const std::string cents = std::to_string(hundredths % 100);
-      return std::to_string(hundredths / 100) + "." + (cents.size() < 2 ? "0" : "") + cents + " GiB";
+      return fixed_text(static_cast<double>(bytes) / static_cast<double>(1 << 30), 2) + " GiB";
     };
     const std::int64_t missing = least->largest_peak() - options_.hardware.memory_bytes;
     return invalid_argument("no plan fits into " + gib(options_.hardware.memory_bytes) + " per worker: the smallest, " +

@@ -33,8 +33,8 @@ struct Candidate {
   int depth = 1;
   int pipelines = 1;
   int width = 1;
-  Tick window_time = 0;  // estimated, in steady state; 0 if it does not fit
-  double busy = 0;       // of the workers in use
+  Tick window_time = 0;         // estimated, in steady state; 0 if it does not fit
+  double busy = 0;              // of the workers in use
   std::int64_t peak_bytes = 0;  // on the fullest worker, without guard copies
   bool fits = true;
   // Worked out only for candidates within kPlanTolerance of the fastest:
@@ -50,16 +50,14 @@ struct PlanReport {
   std::vector<Candidate> candidates;  // all that were timed, fastest first, then those that do not fit
   std::string reason;                 // one or two sentences for people
 
-  double minibatches_per_second() const {
-    return static_cast<double>(plan.window) / to_seconds(chosen.window_time);
-  }
+  double minibatches_per_second() const { return static_cast<double>(plan.window) / to_seconds(chosen.window_time); }
 };
 
 // Chooses depth, pipelines, width and cuts for these workers. Every depth D and width W with D·W ≤ workers and
 // D·W ≤ window is considered: AMDP at depths 2 and 4k (1F1B there when half the model does not fit), at other depths
-// 1F1B or, for even ones, two directions. Each is timed by the discrete-event model, unless a lower bound (the work of its
-// busiest device) already rules it out. The fastest that fits wins; within 3 % of it the one that moves the fewest bytes,
-// then the one that survives the most losses.
+// 1F1B or, for even ones, two directions. Each is timed by the discrete-event model, unless a lower bound (the work of
+// its busiest device) already rules it out. The fastest that fits wins; within 3 % of it the one that moves the fewest
+// bytes, then the one that survives the most losses.
 //
 // Fails with kInvalidArgument when nothing fits, and says how much memory is missing.
 Result<PlanReport> plan(const ModelProfile& profile, const std::vector<WorkerInfo>& workers,

@@ -42,7 +42,8 @@ StageCost sum_of_blocks(const ModelProfile& profile, int begin, int end) {
 }  // namespace
 
 Status check(const ModelProfile& profile) {
-  EVERSTEP_TRY(in_range("profile '" + profile.name + "': the number of blocks", std::ssize(profile.blocks), 1, kMostBlocks));
+  EVERSTEP_TRY(
+      in_range("profile '" + profile.name + "': the number of blocks", std::ssize(profile.blocks), 1, kMostBlocks));
   EVERSTEP_TRY(in_range("tokens_per_minibatch", profile.tokens_per_minibatch, 0, kMostBytes));
   EVERSTEP_TRY(in_range("weight_bytes", profile.weight_bytes, 1, 8));
   EVERSTEP_TRY(in_range("gradient_bytes", profile.gradient_bytes, 1, 16));
@@ -79,7 +80,8 @@ TimingModel timing_model(const ModelProfile& profile, const Hardware& hardware, 
     // A pipelined reduce moves the gradient once over each link; a ring over the groups moves it twice, less one part.
     const Tick once = transfer_time(cost.gradient_bytes, hardware.link_bytes_per_second);
     cost.reduce = (replicated ? once : 0) + (width > 1 ? 2 * once * (width - 1) / width : 0);
-    step = std::max(step, transfer_time(2 * cost.optimizer_bytes + cost.weight_bytes, hardware.memory_bytes_per_second));
+    step =
+        std::max(step, transfer_time(2 * cost.optimizer_bytes + cost.weight_bytes, hardware.memory_bytes_per_second));
     model.stages.push_back(cost);
   }
   for (int device = 0; replicated && device < placement.depth(); ++device) {

@@ -37,10 +37,10 @@ struct ModelProfile {
 
 // What the workers are made of.
 struct Hardware {
-  std::int64_t memory_bytes = std::int64_t{40} << 30;              // per worker, for training
-  std::int64_t link_bytes_per_second = 12'500'000'000;             // between any two workers: 100 Gbit/s
-  Tick link_latency = 20'000;                                      // 20 µs
-  std::int64_t memory_bytes_per_second = 1'000'000'000'000;        // what an optimizer step is bound by
+  std::int64_t memory_bytes = std::int64_t{40} << 30;        // per worker, for training
+  std::int64_t link_bytes_per_second = 12'500'000'000;       // between any two workers: 100 Gbit/s
+  Tick link_latency = 20'000;                                // 20 µs
+  std::int64_t memory_bytes_per_second = 1'000'000'000'000;  // what an optimizer step is bound by
 };
 
 // Refuses profiles that no plan can be made for, naming the block and the field.

@@ -27,8 +27,8 @@ Status check_request(const ScheduleRequest& request) {
                             "enlarge the window or use fewer devices");
   }
   if (request.first_minibatch >= request.window) {
-    return invalid_argument("the first minibatch is " + std::to_string(request.first_minibatch) + ", but a window has " +
-                            std::to_string(request.window));
+    return invalid_argument("the first minibatch is " + std::to_string(request.first_minibatch) +
+                            ", but a window has " + std::to_string(request.window));
   }
   if (request.preload != 1 && request.preload != 2) {
     return invalid_argument("preload is " + std::to_string(request.preload) + ", must be 1 or 2");
@@ -107,9 +107,7 @@ Position Schedule::position_of(int worker, const Op& op) const {
   return {op.window * request.window + slice_of(op).first + dealt_before + op.minibatch};
 }
 
-Position Schedule::next_position() const {
-  return {slices.back().window * request.window + slices.back().end};
-}
+Position Schedule::next_position() const { return {slices.back().window * request.window + slices.back().end}; }
 
 int Schedule::remaining_in_window() const { return request.window - slices.back().end; }
 

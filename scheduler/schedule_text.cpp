@@ -69,7 +69,8 @@ const std::array<Field, 12>& fields() {
       {"flush-after",
        [](const ScheduleRequest& request) {
          std::string list;
-         for (const std::int64_t window : request.flush_after) list += (list.empty() ? "" : ",") + std::to_string(window);
+         for (const std::int64_t window : request.flush_after)
+           list += (list.empty() ? "" : ",") + std::to_string(window);
          return list;
        },
        [](ScheduleRequest& request, std::string_view text) {
@@ -141,8 +142,8 @@ Result<Schedule> parse_schedule(std::string_view text) {
     EVERSTEP_TRY(parse_worker_line(take_until(text, '\n'), number, schedule));
   }
   if (std::ssize(schedule.workers) != std::int64_t{request->depth} * request->width) {
-    return malformed(1, "expected " + std::to_string(std::int64_t{request->depth} * request->width) + " workers, found " +
-                            std::to_string(schedule.workers.size()));
+    return malformed(1, "expected " + std::to_string(std::int64_t{request->depth} * request->width) +
+                            " workers, found " + std::to_string(schedule.workers.size()));
   }
   return schedule;
 }

@@ -94,7 +94,8 @@ Status check_meetings(const Schedule& schedule) {
       }
       ++next;
     }
-    if (next < expected.size()) return broken("worker " + std::to_string(worker) + " lacks " + to_string(expected[next]));
+    if (next < expected.size())
+      return broken("worker " + std::to_string(worker) + " lacks " + to_string(expected[next]));
   }
   return {};
 }

@@ -12,8 +12,8 @@ namespace {
 // enters, which is one behind, or the current one right after a drain.
 Version double_buffered_version(const Schedule& schedule, std::int64_t window) {
   const std::vector<std::int64_t>& flushes = schedule.request.flush_after;
-  const bool after_drain = window == schedule.request.first_window ||
-                           std::find(flushes.begin(), flushes.end(), window - 1) != flushes.end();
+  const bool after_drain =
+      window == schedule.request.first_window || std::find(flushes.begin(), flushes.end(), window - 1) != flushes.end();
   return {after_drain ? window : window - 1};
 }
 

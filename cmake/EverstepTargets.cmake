@@ -1,0 +1,72 @@
+# The four kinds of target this project has. Names follow folders: storage/json is `storage_json`, linked as
+# `everstep::storage_json`. Includes are written from the root: #include "scheduler/plan.h".
+#
+#   everstep_library(<name> SOURCES … [DEPENDS …] [PRIVATE_DEPENDS …])
+#   everstep_program(<name> SOURCES … [DEPENDS …])                          lands in bin/ and is installed
+#   everstep_test(<name> SOURCES … [DEPENDS …] LABELS <one> [TIMEOUT <s>])  GoogleTest, main included
+#   everstep_bench(<name> SOURCES … [DEPENDS …])                            Google Benchmark, main included
+
+include(GNUInstallDirs)
+
+# "base/version.h" is included like any other header; only this line knows that it is generated.
+configure_file(${PROJECT_SOURCE_DIR}/base/version.h.in ${PROJECT_BINARY_DIR}/generated/base/version.h @ONLY)
+
+if(BUILD_TESTING)
+  include(GoogleTest)
+  find_package(GTest REQUIRED)
+  find_package(rapidcheck REQUIRED)
+endif()
+if(EVERSTEP_BENCH)
+  find_package(benchmark REQUIRED)
+endif()
+
+function(everstep_compile_rules target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion $<$<BOOL:${EVERSTEP_WERROR}>:-Werror>)
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+    $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/everstep>)
+endfunction()
+
+function(everstep_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS")
+  add_library(everstep_${name} STATIC ${arg_SOURCES})
+  add_library(everstep::${name} ALIAS everstep_${name})
+  set_target_properties(everstep_${name} PROPERTIES EXPORT_NAME ${name})
+  everstep_compile_rules(everstep_${name})
+  target_link_libraries(everstep_${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE_DEPENDS})
+endfunction()
+
+function(everstep_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
+  add_executable(${name} ${arg_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  everstep_compile_rules(${name})
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS})
+  install(TARGETS ${name} RUNTIME)
+endfunction()
+
+function(everstep_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;DEPENDS;LABELS")
+  list(LENGTH arg_LABELS label_count)
+  if(NOT label_count EQUAL 1) # gtest_discover_tests of CMake 3.25 would silently take the second for a property
+    message(FATAL_ERROR "the test ${name} has ${label_count} labels (hint: give the one that names its level)")
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  everstep_compile_rules(${name})
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+endfunction()
+
+function(everstep_bench name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
+  add_executable(${name} ${arg_SOURCES})
+  everstep_compile_rules(${name})
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} benchmark::benchmark_main)
+endfunction()

@@ -1,0 +1,24 @@
+# What holds for every file of the tree, whichever target it belongs to.
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
+endif()
+
+find_program(EVERSTEP_CCACHE ccache)
+if(EVERSTEP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${EVERSTEP_CCACHE})
+endif()
+
+# A sanitizer must see the whole program: mixed objects report errors that are not there.
+# AddressSanitizer stops at a null pointer anyway, and these three checks of UBSan double the time to compile.
+if(EVERSTEP_SANITIZE STREQUAL "address")
+  set(everstep_sanitizers address,undefined -fno-sanitize=null,alignment,vptr)
+elseif(EVERSTEP_SANITIZE STREQUAL "thread")
+  set(everstep_sanitizers thread)
+elseif(EVERSTEP_SANITIZE)
+  message(FATAL_ERROR "EVERSTEP_SANITIZE is '${EVERSTEP_SANITIZE}' (hint: use address, thread, or leave it empty)")
+endif()
+if(everstep_sanitizers)
+  add_compile_options(-fsanitize=${everstep_sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${everstep_sanitizers})
+endif()

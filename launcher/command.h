@@ -1,0 +1,39 @@
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "launcher/config.h"
+#include "launcher/exit_code.h"
+#include "launcher/options.h"
+
+namespace everstep::launcher {
+
+// Where a command writes: data to `out`, events (a LogLine each) to `log`.
+struct Streams {
+  std::ostream& out;
+  std::ostream& log;
+};
+
+// One word after `everstep`. `run` reads all its values before it starts to work (see values.h), and returns a Failure
+// instead of printing an error.
+struct Command {
+  CommandSpec spec;
+  Outcome (*run)(const Config& config, Streams& streams);
+};
+
+// What the process was started with.
+struct Invocation {
+  std::vector<std::string> args;  // without the program's name
+  Environment environment;
+};
+
+// Finds the command, joins its configuration and runs it, or answers --help, --version and --print-config. A failure is
+// one line on the log stream: "everstep: …".
+ExitCode run_command_line(const std::vector<Command>& commands, const Invocation& invocation, Streams& streams);
+
+// The one form in which an error reaches a user: "everstep: <line>\n", without control characters.
+void print_error(std::ostream& log, const Error& error);
+
+}  // namespace everstep::launcher

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <vector>
+
+#include "launcher/command.h"
+
+namespace everstep::launcher {
+
+// All commands, in the order in which `everstep --help` lists them.
+std::vector<Command> all_commands();
+
+Command plan_command();
+Command schedule_command();
+Command simulate_command();
+
+}  // namespace everstep::launcher

@@ -1,0 +1,190 @@
+#include "launcher/config.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "launcher/nearest.h"
+
+namespace everstep::launcher {
+namespace {
+
+constexpr std::string_view kConfigOption = "config";
+constexpr std::string_view kPrintConfigOption = "print-config";
+constexpr std::string_view kEnvironmentPrefix = "EVERSTEP_";
+
+struct FileLine {
+  std::string value;
+  std::size_t line = 0;
+};
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r";
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+// A '#' inside a word belongs to the word.
+std::string_view without_comment(std::string_view line) {
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '#' && (i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t')) return line.substr(0, i);
+  }
+  return line;
+}
+
+std::string did_you_mean(const std::string& meant) { return meant.empty() ? "" : "did you mean " + meant + "?"; }
+
+Result<std::map<std::string, FileLine>> parse_file(const ConfigFile& file, const std::vector<std::string>& known) {
+  std::map<std::string, FileLine> lines;
+  std::istringstream input(file.text);
+  std::size_t number = 0;
+  const auto refuse = [&](const std::string& why, std::string hint = {}) {
+    return invalid_argument(file.path + " line " + std::to_string(number) + ": " + why, std::move(hint));
+  };
+  for (std::string raw; std::getline(input, raw);) {
+    ++number;
+    const std::string_view line = trimmed(without_comment(raw));
+    if (line.empty()) continue;
+    const std::size_t equals = line.find('=');
+    const std::string name(trimmed(line.substr(0, equals)));
+    if (equals == std::string_view::npos || name.empty()) {
+      return refuse("expected name = value, got '" + std::string(line) + "'");
+    }
+    if (name == kConfigOption) return refuse("a file cannot name another file");
+    if (std::ranges::find(known, name) == known.end()) {
+      return refuse("unknown name " + name, did_you_mean(nearest_name(name, known)));
+    }
+    const auto [entry, is_new] =
+        lines.try_emplace(name, FileLine{std::string(trimmed(line.substr(equals + 1))), number});
+    if (!is_new) {
+      return refuse(name + " is already set on line " + std::to_string(entry->second.line));
+    }
+  }
+  return lines;
+}
+
+Status check_environment(const Environment& environment, const std::vector<std::string>& known) {
+  // Without the prefix, which would make all of them alike.
+  std::vector<std::string> suffixes;
+  suffixes.reserve(known.size());
+  for (const std::string& name : known) suffixes.push_back(environment_name(name).substr(kEnvironmentPrefix.size()));
+  for (const auto& [variable, value] : environment) {
+    if (!variable.starts_with(kEnvironmentPrefix)) continue;
+    const std::string suffix = variable.substr(kEnvironmentPrefix.size());
+    if (std::ranges::find(suffixes, suffix) != suffixes.end()) continue;
+    const std::string meant = nearest_name(suffix, suffixes);
+    return invalid_argument("unknown environment variable " + variable,
+                            did_you_mean(meant.empty() ? "" : std::string(kEnvironmentPrefix) + meant));
+  }
+  return {};
+}
+
+std::string source_text(const Config& config, const Setting& setting) {
+  switch (setting.source) {
+    case Source::kFlag:
+      return "--" + setting.name;
+    case Source::kEnvironment:
+      return environment_name(setting.name);
+    case Source::kFile:
+      return config.file_path + " line " + std::to_string(setting.line);
+    case Source::kDefault:
+      break;
+  }
+  return "default";
+}
+
+}  // namespace
+
+const Setting& Config::setting(std::string_view name) const {
+  const auto found = std::ranges::find(settings, name, &Setting::name);
+  EVERSTEP_CHECK(found != settings.end(), "everstep " + command + " has no option --" + std::string(name));
+  return *found;
+}
+
+std::string Config::shown(std::string_view name) const {
+  const Setting& found = setting(name);
+  if (!found.text) return "--" + found.name;
+  if (found.source == Source::kFile) return source_text(*this, found) + ": " + found.name + " = " + *found.text;
+  if (found.source == Source::kDefault) return "--" + found.name + "=" + *found.text + " (default)";
+  return source_text(*this, found) + "=" + *found.text;
+}
+
+Failure Config::reject(std::string_view name, std::string_view why, std::string hint) const {
+  return blame(name, invalid_argument(shown(name) + ": " + std::string(why), std::move(hint)));
+}
+
+Failure Config::blame(std::string_view name, Error error) const {
+  const Source source = setting(name).source;
+  const bool to_fix = error.code == ErrorCode::kInvalidArgument || error.code == ErrorCode::kNotFound;
+  if (to_fix && source == Source::kFlag) return {std::move(error), ExitCode::kUsage};
+  return Failure(std::move(error));
+}
+
+Result<Config> merge_config(const CommandSpec& spec, const ConfigSources& sources) {
+  std::vector<std::string> known(sources.other_options.begin(), sources.other_options.end());
+  for (const OptionSpec& option : spec.options) known.push_back(option.name);
+  EVERSTEP_TRY(check_environment(sources.environment, known));
+  std::map<std::string, FileLine> lines;
+  if (sources.file) {
+    auto parsed = parse_file(*sources.file, known);
+    if (!parsed) return parsed.error();
+    lines = std::move(parsed).value();
+  }
+
+  Config config{spec.name, sources.file ? sources.file->path : "", {}, sources.args.positional};
+  for (const OptionSpec& option : spec.options) {
+    Setting setting{option.name, std::nullopt};
+    const auto flag = sources.args.values.find(option.name);
+    const auto variable = sources.environment.find(environment_name(option.name));
+    const auto line = lines.find(option.name);
+    if (flag != sources.args.values.end()) {
+      setting = {option.name, flag->second, Source::kFlag};
+    } else if (variable != sources.environment.end()) {
+      setting = {option.name, variable->second, Source::kEnvironment};
+    } else if (line != lines.end()) {
+      setting = {option.name, line->second.value, Source::kFile, line->second.line};
+    } else if (!option.default_text.empty()) {
+      setting.text = option.default_text;
+    } else if (option.is_flag()) {
+      setting.text = "false";
+    }
+    config.settings.push_back(std::move(setting));
+  }
+  return config;
+}
+
+CommandSpec with_common_options(CommandSpec spec) {
+  spec.options.push_back({std::string(kConfigOption), "FILE", "", "read options from this file"});
+  spec.options.push_back(
+      {std::string(kPrintConfigOption), "", "", "print each option's value and its source, then stop"});
+  return spec;
+}
+
+std::optional<std::string> config_file_path(const ParsedArgs& args, const Environment& environment) {
+  if (const auto flag = args.values.find(std::string(kConfigOption)); flag != args.values.end()) return flag->second;
+  const auto variable = environment.find(environment_name(kConfigOption));
+  if (variable != environment.end()) return variable->second;
+  return std::nullopt;
+}
+
+std::string print_config(const Config& config) {
+  std::size_t name_width = 0;
+  std::size_t value_width = 0;
+  for (const Setting& setting : config.settings) {
+    name_width = std::max(name_width, setting.name.size());
+    value_width = std::max(value_width, setting.text.value_or("").size());
+  }
+  std::string text;
+  for (const Setting& setting : config.settings) {
+    if (setting.name == kConfigOption || setting.name == kPrintConfigOption) continue;
+    if (!setting.text) {
+      text += "# " + setting.name + " is not set\n";
+      continue;
+    }
+    text += setting.name + std::string(name_width - setting.name.size(), ' ') + " = " + *setting.text +
+            std::string(value_width - setting.text->size(), ' ') + "  # " + source_text(config, setting) + "\n";
+  }
+  return text;
+}
+
+}  // namespace everstep::launcher

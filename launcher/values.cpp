@@ -1,0 +1,126 @@
+#include "launcher/values.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+
+#include "launcher/nearest.h"
+
+namespace everstep::launcher {
+namespace {
+
+// The number that the whole text spells; no blanks, no sign but '-', no unit.
+template <typename Number>
+std::optional<Number> parse_whole(std::string_view text) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+template <typename Number>
+std::string digits_of(Number value) {
+  std::array<char, 32> buffer{};
+  return {buffer.data(), std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr};
+}
+
+// " from 1 to 8", " of at least 1", " above 0 and at most 1": nothing where the range ends with the type.
+template <typename Number>
+std::string range_text(Number min, Number max, bool above_min) {
+  const bool has_min = min != std::numeric_limits<Number>::lowest();
+  const bool has_max = max != std::numeric_limits<Number>::max();
+  if (has_min && above_min) return " above " + digits_of(min) + (has_max ? " and at most " + digits_of(max) : "");
+  if (has_min && has_max) return " from " + digits_of(min) + " to " + digits_of(max);
+  if (has_min) return " of at least " + digits_of(min);
+  return has_max ? " of at most " + digits_of(max) : "";
+}
+
+// Infinity and NaN lie in no range.
+bool lies_in(double value, const NumberRange& range) {
+  return value >= range.min && value <= range.max && !(range.above_min && value == range.min);
+}
+
+}  // namespace
+
+void Values::complain(std::string_view name, std::string_view why, std::string hint) {
+  if (!failure_) failure_ = config_.reject(name, why, std::move(hint));
+}
+
+const std::string* Values::find(std::string_view name) {
+  const Setting& setting = config_.setting(name);
+  if (setting.text) return &*setting.text;
+  if (!failure_) {
+    failure_ = Failure(invalid_argument("--" + setting.name + " is missing",
+                                        "everstep " + config_.command + " --help says what it is"),
+                       ExitCode::kUsage);
+  }
+  return nullptr;
+}
+
+std::int64_t Values::integer(std::string_view name, IntegerRange range) {
+  const std::string* text = find(name);
+  if (text == nullptr) return 0;
+  const auto value = parse_whole<std::int64_t>(*text);
+  if (value && *value >= range.min && *value <= range.max) return *value;
+  complain(name, "expected an integer" + range_text(range.min, range.max, false));
+  return 0;
+}
+
+double Values::number(std::string_view name, NumberRange range) {
+  const std::string* text = find(name);
+  if (text == nullptr) return 0;
+  const auto value = parse_whole<double>(*text);
+  if (value && lies_in(*value, range)) return *value;
+  complain(name, "expected a number" + range_text(range.min, range.max, range.above_min));
+  return 0;
+}
+
+std::vector<double> Values::numbers(std::string_view name, NumberRange range) {
+  const std::string* text = find(name);
+  if (text == nullptr) return {};
+  std::vector<double> values;
+  for (std::string_view rest = *text;; rest.remove_prefix(rest.find(',') + 1)) {
+    const auto value = parse_whole<double>(rest.substr(0, rest.find(',')));
+    if (!value || !lies_in(*value, range)) {
+      complain(name,
+               "expected numbers" + range_text(range.min, range.max, range.above_min) + " with commas between them");
+      return {};
+    }
+    values.push_back(*value);
+    if (rest.find(',') == std::string_view::npos) return values;
+  }
+}
+
+std::size_t Values::choice(std::string_view name, const std::vector<std::string>& names) {
+  const std::string* text = find(name);
+  if (text == nullptr) return 0;
+  const auto found = std::ranges::find(names, *text);
+  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  std::string allowed;
+  for (const std::string& candidate : names) allowed += (allowed.empty() ? "" : ", ") + candidate;
+  const std::string meant = nearest_name(*text, names);
+  complain(name, "expected one of " + allowed, meant.empty() ? "" : "did you mean " + meant + "?");
+  return 0;
+}
+
+bool Values::flag(std::string_view name) {
+  const std::string* text = find(name);
+  if (text == nullptr || *text == "false") return false;
+  if (*text != "true") complain(name, "expected true or false");
+  return *text == "true";
+}
+
+std::string Values::text(std::string_view name) {
+  const std::string* text = find(name);
+  return text == nullptr ? "" : *text;
+}
+
+std::string Values::path(std::string_view name) {
+  const std::string* text = find(name);
+  if (text == nullptr) return {};
+  if (text->empty()) complain(name, "expected a path");
+  return *text;
+}
+
+}  // namespace everstep::launcher

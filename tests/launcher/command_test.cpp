@@ -1,0 +1,156 @@
+#include "launcher/command.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/version.h"
+#include "launcher/files.h"
+#include "launcher/values.h"
+#include "tests/launcher/toy_spec.h"
+
+namespace everstep::launcher {
+namespace {
+
+Outcome brew(const Config& config, Streams& streams) {
+  Values values(config);
+  const auto cups = values.integer("cups", {.min = 1, .max = 9});
+  if (values.failure()) return values.failure();
+  if (cups == 7) return Error{ErrorCode::kUnavailable, "the kettle\ndoes not answer", ""};
+  if (cups == 8) return invalid_argument("eight cups need a larger pot");
+  streams.out << "made " << cups << "\n";
+  streams.log << "event=tea_made\n";
+  return {};
+}
+
+Outcome drink(const Config&, Streams&) { return {}; }
+
+std::vector<Command> toy_commands() {
+  return {{toy_spec(), brew}, {{.name = "drink", .summary = "drink tea", .options = {{"speed", "N", "1", ""}}}, drink}};
+}
+
+struct Ended {
+  int exit_code = 0;
+  std::string out;
+  std::string log;
+
+  bool operator==(const Ended&) const = default;
+};
+
+void PrintTo(const Ended& ended, std::ostream* out) {
+  *out << ended.exit_code << "\nout: " << ended.out << "\nlog: " << ended.log;
+}
+
+Ended run(const std::vector<std::string>& args, const Environment& environment = {}) {
+  std::ostringstream out;
+  std::ostringstream log;
+  Streams streams{out, log};
+  const ExitCode code = run_command_line(toy_commands(), {args, environment}, streams);
+  return {static_cast<int>(code), out.str(), log.str()};
+}
+
+Ended failed(int exit_code, const std::string& line) { return {exit_code, "", "everstep: " + line + "\n"}; }
+
+class CommandFileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "everstep-command-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::string file(const std::string& text) const {
+    const std::string path = directory_ / "tea.conf";
+    EXPECT_TRUE(write_file(path, text).ok());
+    return path;
+  }
+
+  std::filesystem::path directory_;
+};
+
+TEST(CommandLine, RunsTheCommand) {
+  EXPECT_EQ(run({"brew", "--cups=2"}), (Ended{0, "made 2\n", "event=tea_made\n"}));
+  EXPECT_EQ(run({"brew"}, {{"EVERSTEP_CUPS", "3"}}), (Ended{0, "made 3\n", "event=tea_made\n"}));
+}
+
+TEST(CommandLine, PrintsHelpAndVersion) {
+  EXPECT_EQ(run({"--version"}), (Ended{0, "everstep " + std::string(kVersion) + "\n", ""}));
+  EXPECT_EQ(run({"--help"}).out.substr(0, 24), "usage: everstep <command");
+  EXPECT_EQ(run({"-h"}), run({"--help"}));
+  EXPECT_EQ(run({"brew", "--help"}).out.substr(0, 20), "usage: everstep brew");
+  EXPECT_EQ(run({"brew", "-h"}).exit_code, 0);
+}
+
+TEST(CommandLine, RefusesWhatIsNoCommand) {
+  EXPECT_EQ(run({}), failed(64, "a command is missing (hint: everstep --help lists the commands)"));
+  EXPECT_EQ(run({"berw"}), failed(64, "unknown command 'berw' (hint: did you mean brew?)"));
+  EXPECT_EQ(run({"sugar"}), failed(64, "unknown command 'sugar' (hint: everstep --help lists the commands)"));
+  EXPECT_EQ(run({""}), failed(64, "unknown command '' (hint: everstep --help lists the commands)"));
+  EXPECT_EQ(run({"--verson"}), failed(64, "unknown option --verson (hint: did you mean --version?)"));
+  EXPECT_EQ(run({"--version", "brew"}).exit_code, 64);
+  EXPECT_EQ(run({"--cups=2", "brew"}), failed(64, "unknown option --cups (hint: everstep --help lists the options)"));
+}
+
+TEST(CommandLine, MistakesInArgumentsAreUsageErrors) {
+  EXPECT_EQ(run({"brew", "--cusp=2"}), failed(64, "unknown option --cusp (hint: did you mean --cups?)"));
+  EXPECT_EQ(run({"brew", "--cups=2", "--cups=2"}), failed(64, "--cups is given 2 times"));
+  EXPECT_EQ(run({"brew", "--cups=0"}), failed(64, "--cups=0: expected an integer from 1 to 9"));
+  EXPECT_EQ(run({"brew"}), failed(64, "--cups is missing (hint: everstep brew --help says what it is)"));
+  EXPECT_EQ(run({"brew", "--print-config=maybe"}), failed(64, "--print-config=maybe: expected true or false"));
+}
+
+TEST(CommandLine, MistakesElsewhereAreConfigurationErrors) {
+  EXPECT_EQ(run({"brew"}, {{"EVERSTEP_CUPS", "0"}}), failed(78, "EVERSTEP_CUPS=0: expected an integer from 1 to 9"));
+  EXPECT_EQ(run({"brew"}, {{"EVERSTEP_CUSP", "0"}}),
+            failed(78, "unknown environment variable EVERSTEP_CUSP (hint: did you mean EVERSTEP_CUPS?)"));
+  EXPECT_EQ(run({"brew", "--cups=8"}), failed(78, "eight cups need a larger pot"));
+}
+
+TEST(CommandLine, AnErrorIsOneLine) {
+  EXPECT_EQ(run({"brew", "--cups=7"}), failed(69, "the kettle?does not answer"));
+  EXPECT_EQ(run({"brew", "--cups=\x1b[1m\n"}), failed(64, "--cups=?[1m?: expected an integer from 1 to 9"));
+}
+
+TEST(CommandLine, OptionsOfOtherCommandsMayStandInTheEnvironment) {
+  EXPECT_EQ(run({"drink"}, {{"EVERSTEP_CUPS", "2"}}), (Ended{0, "", ""}));
+  EXPECT_EQ(run({"brew", "--cups=2"}, {{"EVERSTEP_SPEED", "2"}}).exit_code, 0);
+}
+
+TEST_F(CommandFileTest, ReadsItsFile) {
+  const std::string path = file("cups = 4 # four\nspeed = 9\n");
+  EXPECT_EQ(run({"brew", "--config=" + path}).out, "made 4\n");
+  EXPECT_EQ(run({"brew"}, {{"EVERSTEP_CONFIG", path}}).out, "made 4\n");
+  EXPECT_EQ(run({"brew", "--config=" + path}, {{"EVERSTEP_CUPS", "5"}}).out, "made 5\n");
+  EXPECT_EQ(run({"brew", "--config=" + path, "--cups=6"}, {{"EVERSTEP_CUPS", "5"}}).out, "made 6\n");
+}
+
+TEST_F(CommandFileTest, RefusesABadFile) {
+  const std::string path = file("\ncups = x\n");
+  EXPECT_EQ(run({"brew", "--config=" + path}), failed(78, path + " line 2: cups = x: expected an integer from 1 to 9"));
+  const std::string missing = directory_ / "none";
+  EXPECT_EQ(run({"brew", "--config=" + missing}), failed(64, "cannot read " + missing + ": No such file or directory"));
+  EXPECT_EQ(run({"brew"}, {{"EVERSTEP_CONFIG", missing}}),
+            failed(78, "cannot read " + missing + ": No such file or directory"));
+  EXPECT_EQ(run({"brew", "--config=" + directory_.string()}),
+            failed(64, "cannot read " + directory_.string() + ": Is a directory"));
+  EXPECT_EQ(run({"brew", "--config=/dev/zero"}), failed(64, "cannot read /dev/zero: it has more than 1048576 bytes"));
+}
+
+TEST_F(CommandFileTest, PrintsTheConfigurationInsteadOfRunning) {
+  const std::string path = file("kind = black\n");
+  const Ended ended = run({"brew", "--config=" + path, "--print-config", "--cups=2"}, {{"EVERSTEP_JSON", "true"}});
+  EXPECT_EQ(ended.exit_code, 0);
+  EXPECT_EQ(ended.log, "");
+  EXPECT_NE(ended.out.find("# --cups\n"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("# " + path + " line 1\n"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("# EVERSTEP_JSON\n"), std::string::npos) << ended.out;
+  EXPECT_EQ(ended.out.find("made"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace everstep::launcher

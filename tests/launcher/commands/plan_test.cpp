@@ -1,0 +1,100 @@
+#include <gmock/gmock.h>
+
+#include "launcher/commands/profile_file.h"
+#include "storage/json/json.h"
+#include "storage/json/json_reader.h"
+#include "tests/launcher/commands/command_run.h"
+
+namespace everstep::launcher {
+namespace {
+
+using testing::HasSubstr;
+
+using PlanCommand = CommandFiles;
+
+constexpr const char* kProfile = R"({
+  "name": "mine", "tokens_per_minibatch": 512, "weight_bytes": 4, "gradient_bytes": 4, "optimizer_bytes": 8,
+  "blocks": [
+    {"name": "embedding", "parameters": 1000, "forward_ms": 0.5, "backward_ms": 1},
+    {"name": "block", "repeat": 6, "parameters": 2000, "forward_ms": 1, "backward_ms": 2.5,
+     "activation_bytes": 300, "output_bytes": 40},
+    {"name": "head", "parameters": 1000, "forward_ms": 2, "backward_ms": 4}
+  ]
+})";
+
+TEST_F(PlanCommand, ExplainsThePlanItChose) {
+  const CommandRun run = run_command({"plan", "--workers=8", "--model=gpt-1.56b", "--memory-gib=40", "--per-host=2"});
+  EXPECT_EQ(run.exit_code, 0) << run.log;
+  EXPECT_THAT(run.out, HasSubstr("plan       amdp D=2 P=1 W=4\n"));
+  EXPECT_THAT(run.out, HasSubstr("survives   any 3 workers, any 3 hosts, lost at once, without touching disk\n"));
+  EXPECT_THAT(run.out, HasSubstr("why        amdp D=2 P=1 W=4 is the fastest that fits; next comes "));
+  EXPECT_THAT(run.out, HasSubstr("block 25 … head"));
+}
+
+TEST_F(PlanCommand, PrintsTheSameAsJson) {
+  const CommandRun run = run_command({"plan", "--workers=9", "--previous-workers=8", "--json"});
+  const auto json = storage::parse_json(run.out);
+  ASSERT_TRUE(json.ok()) << json.error();
+  const storage::JsonReader plan = *storage::JsonReader(*json).member("plan");
+  const std::int64_t used = *plan.integer_at("depth") * *plan.integer_at("width");
+  const auto seats = storage::JsonReader(*json).elements_at("seats");
+  const auto spares = storage::JsonReader(*json).elements_at("spares");
+  EXPECT_EQ(std::ssize(*seats), used);
+  EXPECT_EQ(std::ssize(*seats) + std::ssize(*spares), 9);
+  EXPECT_TRUE(plan.integer_at("moved_bytes").ok());
+}
+
+TEST_F(PlanCommand, TakesAMeasuredProfile) {
+  const CommandRun run = run_command({"plan", "--workers=4", "--depth=4", "--profile=" + file("mine.json", kProfile)});
+  EXPECT_EQ(run.exit_code, 0) << run.log;
+  EXPECT_THAT(run.out, HasSubstr("model      mine, 8 blocks\n"));
+  EXPECT_THAT(run.out, HasSubstr("plan       amdp D=4 P=2 W=1\n"));
+}
+
+TEST_F(PlanCommand, AnswersBadInputWithOneLineAndTheRightExitCode) {
+  const std::string broken = "--profile=" + file("broken.json", "{\"name\": \"x\",\n \"blocks\": 7}");
+  const std::string zero = "--profile=" + file("zero.json", R"({"name": "x", "blocks": [
+      {"name": "b", "forward_ms": 0, "backward_ms": 1}]})");
+  const auto usage = [](std::vector<std::string> args) { return failure_of(args, 64); };
+  const auto configuration = [](std::vector<std::string> args) { return failure_of(args, 78); };
+  EXPECT_THAT(usage({"plan", "--workers=0"}), HasSubstr("--workers=0: expected an integer from 1 to 16384"));
+  EXPECT_THAT(usage({"plan", "--workers=-3"}), HasSubstr("--workers=-3: expected an integer from 1 to 16384"));
+  EXPECT_THAT(usage({"plan"}), HasSubstr("--workers is missing"));
+  EXPECT_THAT(usage({"plan", "--workers=2", "--model=gpt5"}), HasSubstr("--model=gpt5: unknown model 'gpt5'"));
+  EXPECT_THAT(usage({"plan", "--workers=2", "--kind=amdq"}), HasSubstr("--kind=amdq: unknown schedule kind"));
+  EXPECT_THAT(usage({"plan", "--workers=2", "--profile=" + path("missing.json")}), HasSubstr("missing.json"));
+  EXPECT_THAT(configuration({"plan", "--workers=2", "--memory-gib=0.25", "--model=gpt2-xl"}),
+              HasSubstr("no plan fits into 0.25 GiB per worker"));
+  EXPECT_THAT(configuration({"plan", "--workers=32", "--depth=15"}),
+              HasSubstr("depth 15 needs more stages than the model has blocks (14)"));
+  EXPECT_THAT(configuration({"plan", "--workers=3", "--depth=3", "--kind=amdp"}),
+              HasSubstr("AMDP needs a depth of 2 or a multiple of 4"));
+  EXPECT_THAT(configuration({"plan", "--workers=2", broken}), HasSubstr("blocks: expected an array"));
+  EXPECT_THAT(configuration({"plan", "--workers=2", zero}), HasSubstr("block 0 ('b'): forward time in ns is 0"));
+}
+
+TEST(ProfileFile, ReadsBlocksAndRepeatsThem) {
+  const auto profile = parse_profile(kProfile);
+  ASSERT_TRUE(profile.ok()) << profile.error();
+  EXPECT_EQ(profile->name, "mine");
+  ASSERT_EQ(profile->blocks.size(), 8U);
+  EXPECT_EQ(profile->blocks[3].name, "block 2");
+  EXPECT_EQ(profile->blocks[3].backward, 2'500'000);
+  EXPECT_EQ(profile->blocks[3].activation_bytes, 300);
+  EXPECT_EQ(profile->optimizer_bytes, 8);
+}
+
+TEST(ProfileFile, NamesWhatIsWrongAndWhere) {
+  const auto message = [](const char* text) { return parse_profile(text).error().message; };
+  EXPECT_THAT(message("{"), HasSubstr("line 1"));
+  EXPECT_THAT(message(R"({"name": "x", "block": []})"), HasSubstr("block"));
+  EXPECT_THAT(message(R"({"name": "x", "blocks": []})"), HasSubstr("number of blocks"));
+  EXPECT_THAT(message(R"({"name": "x", "blocks": [{"name": "b", "forward_ms": 1}]})"), HasSubstr("blocks[0]"));
+  EXPECT_THAT(message(R"({"name": "x", "blocks": [{"name": "b", "forward_ms": "1", "backward_ms": 1}]})"),
+              HasSubstr("blocks[0].forward_ms: expected a number"));
+  EXPECT_THAT(message(R"({"name": "x", "blocks": [{"name": "b", "repeat": 1e9, "forward_ms": 1, "backward_ms": 1}]})"),
+              HasSubstr("blocks[0].repeat"));
+}
+
+}  // namespace
+}  // namespace everstep::launcher

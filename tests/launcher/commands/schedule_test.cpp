@@ -1,0 +1,95 @@
+#include "scheduler/schedule.h"
+
+#include <gmock/gmock.h>
+
+#include "storage/json/json.h"
+#include "tests/launcher/commands/command_run.h"
+
+namespace everstep::launcher {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+using ScheduleCommand = CommandFiles;
+
+TEST_F(ScheduleCommand, DrawsTheTimelineAndSaysWhatItIsWorth) {
+  const CommandRun run = run_command({"schedule", "--depth=4", "--window=8"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.log, "");
+  EXPECT_EQ(run.out,
+            "t    0         1         2         3         4         5\n"
+            "dev0 02.1bb3dd.aa46cc5ff7hh.ee02gg1bbU3dd.aa46cc5ff7hh.ee..ggU\n"
+            "dev1 .0123.bbaaddcc4567.ffeehhgg0123.Ubbaaddcc4567.ffeehhgg..U\n"
+            "dev2 .1032.aabbccdd5476.eeffgghh1032.Uaabbccdd5476.eeffgghh..U\n"
+            "dev3 13.0aa2cc.bb57dd4ee6gg.ff13hh0aaU2cc.bb57dd4ee6gg.ff..hhU\n"
+            "\n"
+            "busy        0.842 of 57 ticks; in steady state 0.889 of 27 ticks per window\n"
+            "in flight   at most 3 minibatches at stage 0, 4 on a device\n"
+            "mismatched  minibatches per window: 0 4\n");
+}
+
+TEST_F(ScheduleCommand, PrintsOpsThatCanBeReadBack) {
+  const CommandRun run = run_command({"schedule", "--kind=interleaved", "--depth=4", "--chunks=3", "--ops"});
+  const auto schedule = scheduler::parse_schedule(run.out);
+  ASSERT_TRUE(schedule.ok()) << schedule.error();
+  EXPECT_EQ(schedule->request.window, 16);
+  EXPECT_EQ(schedule->placement.stages(), 12);
+}
+
+TEST_F(ScheduleCommand, PrintsItsFiguresAsJson) {
+  const CommandRun run = run_command({"schedule", "--depth=8", "--update=0", "--stop-after-rounds=3", "--json"});
+  const auto json = storage::parse_json(run.out);
+  ASSERT_TRUE(json.ok()) << json.error();
+  EXPECT_EQ(*json->find("steady_busy"), storage::Json(0.96));
+  EXPECT_EQ(*json->find("steady_window_ticks"), storage::Json(100));
+  EXPECT_EQ(*json->find("remaining_in_window"), storage::Json(8));
+}
+
+TEST_F(ScheduleCommand, WritesThePictureAndTheTrace) {
+  const CommandRun run = run_command(
+      {"schedule", "--depth=4", "--svg=" + path("a.svg"), "--trace=" + path("a.json"), "--capture-every=1"});
+  EXPECT_EQ(run.exit_code, 0) << run.log;
+  EXPECT_THAT(run.out, StartsWith("t    0 "));
+  EXPECT_THAT(run.log, HasSubstr("event=file_written path=" + path("a.svg") + " bytes="));
+  EXPECT_THAT(text_of("a.svg"), StartsWith("<svg "));
+  EXPECT_THAT(text_of("a.svg"), HasSubstr("in steady state busy 90.6 %"));
+  EXPECT_TRUE(storage::parse_json(text_of("a.json")).ok());
+}
+
+TEST_F(ScheduleCommand, ComparesAllKinds) {
+  const CommandRun run = run_command({"schedule", "--compare"});
+  EXPECT_THAT(run.out, HasSubstr("| amdp | 0.923 | 0.923 | 0.960 | 0.960 | 0.980 | 0.980 |\n"));
+  EXPECT_THAT(run.out, HasSubstr("| 1f1b | 0.571 | 0.842 | 0.533 | 0.821 | 0.516 | 0.810 |\n"));
+  EXPECT_THAT(run.out, HasSubstr("| interleaved | 0.727 | 0.914 | 0.696 | 0.901 | 0.681 | 0.895 |\n"));
+}
+
+TEST_F(ScheduleCommand, UsesFewColumnsForLongTimes) {
+  const CommandRun run = run_command(
+      {"schedule", "--kind=1f1b", "--depth=1", "--window=1", "--windows=1", "--forward=1000", "--backward=3001"});
+  EXPECT_THAT(run.out, HasSubstr("dev0 0000aaaaaaaaaaaa\n"));
+}
+
+TEST_F(ScheduleCommand, RefusesWhatCannotWorkInOneLine) {
+  const auto refused = [](const std::vector<std::string>& options) {
+    std::vector<std::string> args{"schedule"};
+    args.insert(args.end(), options.begin(), options.end());
+    return failure_of(args, 64);
+  };
+  EXPECT_THAT(refused({"--depth=0"}), StartsWith("--depth=0: expected an integer from 1"));
+  EXPECT_THAT(refused({"--depth=6"}),
+              StartsWith("depth 6 with schedule amdp: AMDP needs a depth of 2 or a multiple of 4"));
+  EXPECT_THAT(refused({"--window=4"}), StartsWith("a window of 4 minibatches is too small for 8 devices"));
+  EXPECT_THAT(refused({"--kind=gpip"}), HasSubstr("did you mean gpipe?"));
+  EXPECT_THAT(refused({"--depth=4000"}), HasSubstr("ops, more than 2000000"));
+  EXPECT_THAT(refused({"--first-minibatch=32"}), StartsWith("the first minibatch is 32, but a window has 32"));
+  EXPECT_THAT(refused({"--ops", "--json"}), HasSubstr("cannot be combined with --json"));
+  EXPECT_THAT(refused({"--compare", "--svg=x.svg"}), HasSubstr("cannot be combined with --compare"));
+  EXPECT_THAT(refused({"--svg=x", "--trace=x"}), HasSubstr("is the file that --svg names"));
+  EXPECT_THAT(refused({"--svg="}), HasSubstr("expected a path"));
+  EXPECT_THAT(refused({"--svg=/no/such/place.svg"}), StartsWith("cannot write /no/such/place.svg"));
+  EXPECT_THAT(failure_of({"schedule"}, 78, {{"EVERSTEP_DEPTH", "6"}}), StartsWith("depth 6 with schedule amdp"));
+}
+
+}  // namespace
+}  // namespace everstep::launcher

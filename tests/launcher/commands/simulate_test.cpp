@@ -1,0 +1,84 @@
+#include <gmock/gmock.h>
+
+#include "storage/json/json.h"
+#include "tests/launcher/commands/command_run.h"
+
+namespace everstep::launcher {
+namespace {
+
+using storage::Json;
+using testing::HasSubstr;
+using testing::MatchesRegex;
+using testing::StartsWith;
+
+const std::string kP3Trace = std::string(EVERSTEP_SOURCE_DIR) + "/tests/fixtures/traces/bamboo/p3-trace.csv";
+
+using SimulateCommand = CommandFiles;
+
+TEST_F(SimulateCommand, PrintsARowPerCostAndTheTimeOfEachPlan) {
+  const CommandRun run = run_command({"simulate", "--trace=" + kP3Trace});
+  EXPECT_EQ(run.exit_code, 0) << run.log;
+  EXPECT_EQ(run.log, "");
+  EXPECT_THAT(run.out, HasSubstr("161 changes in 11.4 h, 24.0 workers on average, at most 32\n"));
+  EXPECT_THAT(run.out, testing::ContainsRegex("\n +51.6 +0.(79|80)[0-9]+ .*\n +5 +0.98[0-9]+ .*\n +2 +0.99[0-9]+ "));
+  EXPECT_THAT(run.out, HasSubstr("\nplan "));
+  EXPECT_THAT(run.out, HasSubstr("\namdp D="));
+}
+
+double number_of(const Json& json, std::string_view name) { return std::get<double>(json.find(name)->value()); }
+
+TEST_F(SimulateCommand, FindsTheKnownGoodputOfTheP3Trace) {
+  const CommandRun run = run_command({"simulate", "--trace=" + kP3Trace, "--cost=51.6,5,2,0", "--json"});
+  const auto json = storage::parse_json(run.out);
+  ASSERT_TRUE(json.ok()) << json.error();
+  const auto& costs = std::get<Json::Array>(json->find("costs")->value());
+  ASSERT_EQ(costs.size(), 4U);
+  EXPECT_NEAR(number_of(costs[0], "goodput"), 0.80, 0.01);
+  EXPECT_NEAR(number_of(costs[1], "goodput"), 0.98, 0.01);
+  EXPECT_NEAR(number_of(costs[2], "goodput"), 0.992, 0.01);
+  EXPECT_EQ(number_of(costs[3], "goodput"), 1);
+  double share = 0;
+  for (const Json& plan : std::get<Json::Array>(json->find("plans")->value())) share += number_of(plan, "share");
+  EXPECT_NEAR(share, 1, 1e-9);
+}
+
+TEST_F(SimulateCommand, WritesAPicture) {
+  const CommandRun run = run_command({"simulate", "--trace=" + kP3Trace, "--svg=" + path("goodput.svg")});
+  EXPECT_EQ(run.exit_code, 0) << run.log;
+  EXPECT_THAT(run.log, MatchesRegex("event=file_written path=.*goodput.svg bytes=[0-9]+\n"));
+  EXPECT_THAT(text_of("goodput.svg"), HasSubstr("<title id=\"title\">Goodput of gpt2-small on p3-trace.csv</title>"));
+}
+
+TEST_F(SimulateCommand, SaysHowManyCountsWereOverruled) {
+  const std::string trace = std::string(EVERSTEP_SOURCE_DIR) + "/tests/fixtures/traces/bamboo/v100x1-east1c.txt";
+  EXPECT_THAT(run_command({"simulate", "--trace=" + trace}).out, HasSubstr("15 counts that a later line"));
+}
+
+TEST_F(SimulateCommand, CountsTimeWithoutAPlan) {
+  // One worker alone does not fit, so that the second half is idle.
+  const std::string trace =
+      file("t.csv", "0,add,a\n0,add,b\n0,add,c\n0,add,d\n1000,remove,a\n1000,remove,b\n1000,remove,c\n2000,add,e\n");
+  const CommandRun run =
+      run_command({"simulate", "--trace=" + trace, "--model=gpt2-medium", "--memory-gib=6", "--cost=0.5"});
+  EXPECT_EQ(run.exit_code, 0) << run.log;
+  EXPECT_THAT(run.out, testing::ContainsRegex("\nno plan +0.000 +0.5000\n"));
+}
+
+TEST_F(SimulateCommand, RefusesWhatCannotWorkInOneLine) {
+  const std::string trace = "--trace=" + kP3Trace;
+  EXPECT_THAT(failure_of({"simulate"}, 64), StartsWith("--trace is missing"));
+  EXPECT_THAT(failure_of({"simulate", "--trace=" + path("none.csv")}, 64), StartsWith("cannot read "));
+  EXPECT_THAT(failure_of({"simulate", trace, "--cost=5,-1"}, 64), StartsWith("--cost=5,-1: expected numbers"));
+  EXPECT_THAT(failure_of({"simulate", trace, "--cost=1,2,3,4,5,6,7,8"}, 64), HasSubstr("at most 7 costs"));
+  EXPECT_THAT(failure_of({"simulate", trace, "--model=gpt5"}, 64), HasSubstr("unknown model"));
+  EXPECT_THAT(failure_of({"simulate", trace, "--min-workers=33"}, 64),
+              HasSubstr("the trace never has so many workers"));
+  EXPECT_THAT(failure_of({"simulate", trace, "--memory-gib=0.01"}, 78), StartsWith("no plan fits"));
+  const std::string bad = file("bad.csv", "0,add,a\n1,remove,b\n");
+  EXPECT_EQ(failure_of({"simulate", "--trace=" + bad}, 78), bad + ": line 2: node 'b' is not there");
+  const std::string large = file("large.txt", "2021-12-11, 11:11:30, 20000\n2021-12-11, 11:11:31, 1\n");
+  EXPECT_THAT(failure_of({"simulate", "--trace=" + large}, 78), HasSubstr("20000 workers at once, more than 16384"));
+}
+
+}  // namespace
+}  // namespace everstep::launcher

@@ -1,0 +1,244 @@
+#include "scheduler/timeline.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/scheduler/support.h"
+
+namespace everstep::scheduler {
+namespace {
+
+constexpr auto kAmdp = ScheduleKind::kAmdp;
+
+TimingModel uniform_for(const ScheduleRequest& request, Tick forward = 1, Tick backward = 2, Tick update = 0) {
+  const Placement placement = Placement::make(request.kind, request.depth, request.chunks_per_device).value();
+  return TimingModel::uniform(placement.stages(), forward, backward, update);
+}
+
+Tick makespan_of(const ScheduleRequest& request, Tick forward = 1, Tick backward = 2, Tick update = 0) {
+  return time_schedule(make_schedule(request).value(), uniform_for(request, forward, backward, update)).makespan;
+}
+
+SteadyState steady_of(const ScheduleRequest& request, Tick forward = 1, Tick backward = 2) {
+  return steady_state(request, uniform_for(request, forward, backward)).value();
+}
+
+ScheduleRequest amdp(int depth, int rounds, int windows, int preload) {
+  ScheduleRequest request = request_of(kAmdp, depth, 1, rounds * depth, windows);
+  request.preload = preload;
+  return request;
+}
+
+std::vector<int> depths_from(int first) {
+  std::vector<int> depths;
+  for (int depth = first; depth <= 32; depth += 4) depths.push_back(depth);
+  return depths;
+}
+
+TEST(Timeline, OfAmdpTakesThreeTimesDepthPlusOneARoundAndThreeOnce) {
+  for (const int depth : depths_from(4)) {
+    for (int rounds = 1; rounds <= 4; ++rounds) {
+      for (int windows = 1; windows <= 3; ++windows) {
+        EXPECT_EQ(makespan_of(amdp(depth, rounds, windows, 2)), rounds * windows * (3 * depth + 1) + 3);
+      }
+    }
+  }
+}
+
+TEST(Timeline, OfAmdpTakesOneMoreARoundWithPreloadOne) {
+  for (const int depth : depths_from(4)) {
+    for (int rounds = 1; rounds <= 4; ++rounds) {
+      for (int windows = 1; windows <= 3; ++windows) {
+        EXPECT_EQ(makespan_of(amdp(depth, rounds, windows, 1)), rounds * windows * (3 * depth + 2) + 2);
+      }
+    }
+  }
+}
+
+TEST(Timeline, OfAmdpHasNoBubbleAtDepthTwo) {
+  for (const int preload : {1, 2}) {
+    for (int rounds = 1; rounds <= 5; ++rounds) {
+      for (int windows = 1; windows <= 4; ++windows) {
+        EXPECT_EQ(makespan_of(amdp(2, rounds, windows, preload)), rounds * windows * 6 + 3);
+      }
+      EXPECT_EQ(steady_of(amdp(2, rounds, 1, preload)).window, rounds * 6);
+      EXPECT_EQ(steady_of(amdp(2, rounds, 1, preload)).busy(), 1.0);
+    }
+  }
+}
+
+TEST(SteadyState, OfAmdpIsBusyButForOneForwardARound) {
+  for (const int depth : depths_from(4)) {
+    for (int rounds = 1; rounds <= 8; ++rounds) {
+      const SteadyState steady = steady_of(amdp(depth, rounds, 1, 2));
+      EXPECT_EQ(steady.window, rounds * (3 * depth + 1));
+      EXPECT_DOUBLE_EQ(steady.busy(), 1.0 - 1.0 / (3 * depth + 1));
+      const SteadyState strict = steady_of(amdp(depth, rounds, 1, 1));
+      EXPECT_EQ(strict.window, rounds * (3 * depth + 2));
+      EXPECT_DOUBLE_EQ(strict.busy(), 1.0 - 2.0 / (3 * depth + 2));
+    }
+  }
+}
+
+TEST(SteadyState, OfAmdpFollowsTheFormulaAtOtherRatiosOfBackwardToForward) {
+  for (const int depth : {4, 8, 12, 16, 24, 32}) {
+    for (const auto& [forward, backward] : {std::pair<Tick, Tick>{1, 1}, {2, 3}, {1, 2}, {2, 5}, {1, 3}}) {
+      const Tick idle = (backward - forward) + std::max<Tick>(0, backward - 2 * forward);
+      EXPECT_EQ(steady_of(amdp(depth, 4, 1, 2), forward, backward).window, 4 * (depth * (forward + backward) + idle));
+      EXPECT_EQ(steady_of(amdp(depth, 4, 1, 1), forward, backward).window,
+                4 * (depth * (forward + backward) + 2 * (backward - forward)));
+    }
+  }
+}
+
+TEST(SteadyState, OfTheSynchronousTwinPaysThreeForwardsAWindow) {
+  for (const int depth : depths_from(4)) {
+    for (int rounds = 1; rounds <= 4; ++rounds) {
+      ScheduleRequest request = amdp(depth, rounds, 1, 2);
+      request.kind = ScheduleKind::kAmdpSync;
+      EXPECT_EQ(steady_of(request).window, rounds * (3 * depth + 1) + 3);
+      request.windows = 3;
+      EXPECT_EQ(makespan_of(request), 3 * (rounds * (3 * depth + 1) + 3));
+    }
+  }
+}
+
+TEST(SteadyState, OfOneFOneBAndGpipeWaitsDepthMinusOneTimes) {
+  for (int depth = 1; depth <= 16; ++depth) {
+    for (int window = depth; window <= 4 * depth; ++window) {
+      for (const ScheduleKind kind : {ScheduleKind::kOneFOneB, ScheduleKind::kGpipe}) {
+        const SteadyState steady = steady_of(request_of(kind, depth, 1, window, 1));
+        EXPECT_EQ(steady.window, 3 * (window + depth - 1));
+        EXPECT_DOUBLE_EQ(steady.busy(), static_cast<double>(window) / (window + depth - 1));
+      }
+    }
+  }
+}
+
+TEST(SteadyState, OfInterleavedDividesTheWaitByItsChunks) {
+  for (int depth = 1; depth <= 16; ++depth) {
+    for (int chunks = 1; chunks <= 4; ++chunks) {
+      for (int rounds = 1; rounds <= 4; ++rounds) {
+        ScheduleRequest request = request_of(ScheduleKind::kInterleaved, depth, 1, rounds * depth, 1);
+        request.chunks_per_device = chunks;
+        const int work = chunks * rounds * depth;
+        EXPECT_EQ(steady_of(request).window, 3 * (work + depth - 1)) << describe(request);
+        EXPECT_DOUBLE_EQ(steady_of(request).busy(), static_cast<double>(work) / (work + depth - 1));
+      }
+    }
+  }
+}
+
+TEST(SteadyState, OfPipedreamHasNoBubble) {
+  for (int depth = 1; depth <= 16; ++depth) {
+    for (int rounds = 1; rounds <= 3; ++rounds) {
+      EXPECT_EQ(steady_of(request_of(ScheduleKind::kPipedream2bw, depth, 1, rounds * depth, 1)).busy(), 1.0);
+    }
+  }
+}
+
+TEST(SteadyState, ReachesTheFiguresOfTheComparison) {
+  const auto busy = [](ScheduleKind kind, int rounds) {
+    return steady_of(request_of(kind, 8, 1, 8 * rounds, 1)).busy();
+  };
+  for (const int rounds : {1, 4}) EXPECT_NEAR(busy(kAmdp, rounds), 0.960, 0.0005);
+  EXPECT_NEAR(busy(ScheduleKind::kOneFOneB, 4), 0.821, 0.0005);
+  EXPECT_NEAR(busy(ScheduleKind::kInterleaved, 4), 0.901, 0.0005);
+  EXPECT_NEAR(busy(ScheduleKind::kAmdpSync, 4), 0.932, 0.0005);
+  EXPECT_NEAR(busy(ScheduleKind::kOneFOneB, 1), 0.533, 0.0005);
+}
+
+TEST(SteadyState, IgnoresWhereARequestStartsAndStops) {
+  ScheduleRequest request = amdp(8, 2, 1, 2);
+  const SteadyState plain = steady_of(request);
+  request.windows = 9;
+  request.first_window = 4;
+  request.first_minibatch = 3;
+  request.stop_after_rounds = 1;
+  request.flush_after = {5, 6};
+  const SteadyState same = steady_of(request);
+  EXPECT_EQ(same.window, plain.window);
+  EXPECT_EQ(same.busy(), plain.busy());
+}
+
+TEST(SteadyState, RefusesWhatHasNoSchedule) {
+  EXPECT_FALSE(steady_state(request_of(kAmdp, 6, 1, 6, 1), TimingModel::uniform(6)));
+}
+
+TEST(SteadyState, PaysForTheWholeUpdateSinceAllMeetThere) {
+  for (const int depth : {4, 8, 16}) {
+    const ScheduleRequest request = amdp(depth, 2, 1, 2);
+    for (const Tick update : {1, 4}) {
+      const SteadyState steady = steady_state(request, TimingModel::uniform(depth, 1, 2, update)).value();
+      EXPECT_EQ(steady.window, 2 * (3 * depth + 1) + update);
+    }
+  }
+}
+
+// One stage that is slower than the others, a slow link, a slow reduce: all arrive in the ticks.
+TEST(Timeline, CountsEveryCostOfTheModel) {
+  const ScheduleRequest request = request_of(ScheduleKind::kOneFOneB, 2, 1, 2, 1);
+  const Schedule schedule = make_schedule(request).value();
+  TimingModel model = TimingModel::uniform(2, 10, 20, 1000);
+  EXPECT_EQ(time_schedule(schedule, model).makespan, 90 + 1000);
+  model.stages[1].forward = 15;
+  EXPECT_EQ(time_schedule(schedule, model).makespan, 100 + 1000);
+  model.stages[1].forward = 10;
+  model.stages[0].transfer = 3;  // of its output and of the gradient that comes back
+  EXPECT_EQ(time_schedule(schedule, model).makespan, 96 + 1000);
+  model.stages[0].transfer = 0;
+  model.stages[1].transfer = 7;  // the last stage sends nothing on
+  EXPECT_EQ(time_schedule(schedule, model).makespan, 90 + 1000);
+  model.latency = 5;
+  EXPECT_EQ(time_schedule(schedule, model).makespan, 100 + 1000);
+  model.latency = 0;
+  model.stages[0].reduce = 50;
+  EXPECT_EQ(time_schedule(schedule, model).makespan, 140 + 1000);
+}
+
+TEST(Timeline, CountsBusyTicksAndPeakActivations) {
+  const Schedule schedule = make_schedule(amdp(8, 4, 2, 2)).value();
+  TimingModel model = TimingModel::uniform(8);
+  for (StageCost& stage : model.stages) stage.activation_bytes = 100;
+  const Timeline timeline = time_schedule(schedule, model);
+  ASSERT_EQ(timeline.workers.size(), 8U);
+  for (int device = 0; device < 8; ++device) {
+    EXPECT_EQ(timeline.workers[device].busy, 2 * 32 * 3);
+    EXPECT_EQ(timeline.workers[device].peak_activation_bytes, schedule.placement.is_edge(device) ? 700 : 800);
+  }
+}
+
+TEST(Timeline, CountsWeightsGradientsAndTheOwnersState) {
+  const auto resident = [](ScheduleKind kind, int depth) {
+    const Schedule schedule = make_schedule(request_of(kind, depth, 1, depth, 1)).value();
+    TimingModel model = TimingModel::uniform(schedule.placement.stages());
+    for (StageCost& stage : model.stages) {
+      stage.weight_bytes = 1;
+      stage.gradient_bytes = 100;
+      stage.optimizer_bytes = 10'000;
+    }
+    std::vector<std::int64_t> bytes;
+    for (const DeviceUse& use : time_schedule(schedule, model).workers) bytes.push_back(use.resident_bytes);
+    return bytes;
+  };
+  // Half the model everywhere, one owned stage, and a second gradient buffer where the last stage is.
+  EXPECT_EQ(resident(kAmdp, 4), (std::vector<std::int64_t>{10'302, 10'202, 10'202, 10'302}));
+  EXPECT_EQ(resident(ScheduleKind::kAmdpSync, 4), (std::vector<std::int64_t>{10'202, 10'202, 10'202, 10'202}));
+  EXPECT_EQ(resident(kAmdp, 2), (std::vector<std::int64_t>{10'101, 10'201}));
+  EXPECT_EQ(resident(ScheduleKind::kOneFOneB, 3), (std::vector<std::int64_t>{10'101, 10'101, 10'101}));
+  EXPECT_EQ(resident(ScheduleKind::kPipedream2bw, 2), (std::vector<std::int64_t>{10'102, 10'102}));
+  EXPECT_EQ(resident(ScheduleKind::kInterleaved, 2), (std::vector<std::int64_t>{20'202, 20'202}));
+  EXPECT_EQ(resident(ScheduleKind::kTwoDirections, 2), (std::vector<std::int64_t>{10'202, 10'202}));
+}
+
+TEST(TimelineDeathTest, DemandsACostForEveryStage) {
+  const Schedule schedule = make_schedule(amdp(4, 1, 1, 2)).value();
+  EXPECT_DEATH(time_schedule(schedule, TimingModel::uniform(3)), "one cost per stage");
+}
+
+}  // namespace
+}  // namespace everstep::scheduler

@@ -1,0 +1,150 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/tidy/tidy_rules.h"
+
+namespace everstep::tidy {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+auto violation(const std::string& path, int line, const std::string& part_of_message) {
+  return AllOf(Field(&Violation::path, path), Field(&Violation::line, line),
+               Field(&Violation::message, HasSubstr(part_of_message)),
+               Field(&Violation::message, HasSubstr("(hint: ")));
+}
+
+SourceFile including(const std::string& path, const std::string& header) {
+  return {path, "\n#include " + header + "\n"};
+}
+
+TEST(IncludeGraph, AllowsWhatTheTableAllows) {
+  for (const auto& [from, header] : std::vector<std::pair<std::string, std::string>>{
+           {"base/ids.cpp", "\"base/ids.h\""},
+           {"scheduler/plan.h", "\"base/result.h\""},
+           {"storage/json/json_text.cpp", "\"storage/manifest.h\""},
+           {"elastic/coordinator.h", "\"scheduler/plan.h\""},
+           {"trainer/train_loop.cpp", "\"storage/manifest.h\""},
+           {"launcher/main.cpp", "\"trainer/torch/stage_executor.h\""},
+           {"tests/storage/json/json_text_test.cpp", "\"storage/json/json_text.h\""},
+           {"bench/plan_bench.cpp", "\"scheduler/plan.h\""},
+       }) {
+    EXPECT_THAT(check_include_graph(including(from, header)), IsEmpty()) << from;
+  }
+}
+
+TEST(IncludeGraph, ForbidsEveryArrowAgainstTheTable) {
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"base", "scheduler"},
+           {"scheduler", "storage"},
+           {"storage", "scheduler"},
+           {"elastic", "storage"},
+           {"elastic", "trainer"},
+           {"trainer", "elastic"},
+           {"trainer", "launcher"},
+           {"launcher", "tests"},
+           {"bench", "tests"},
+       }) {
+    const SourceFile file = including(from + "/a.cpp", "\"" + to + "/b.h\"");
+    EXPECT_THAT(check_include_graph(file), ElementsAre(violation(file.path, 2, from + " may not include " + to)));
+  }
+}
+
+TEST(IncludeGraph, WantsIncludesFromTheRoot) {
+  EXPECT_THAT(check_include_graph(including("scheduler/plan.cpp", "\"plan.h\"")),
+              ElementsAre(violation("scheduler/plan.cpp", 2, "write includes from the root")));
+}
+
+TEST(IncludeGraph, KeepsAdaptersBehindTheirPorts) {
+  const std::string adapter = "\"storage/hdf5/open_tensor_file.h\"";
+  for (const std::string from : {"storage/manifest.cpp", "storage/json/json_text.cpp", "trainer/train_loop.cpp"}) {
+    EXPECT_THAT(check_include_graph(including(from, adapter)),
+                ElementsAre(violation(from, 2, "only launcher may include the adapter storage/hdf5")));
+  }
+  EXPECT_THAT(check_include_graph(including("storage/hdf5/image.cpp", adapter)), IsEmpty());
+  EXPECT_THAT(check_include_graph(including("launcher/main.cpp", adapter)), IsEmpty());
+}
+
+TEST(ForeignHeaders, AreFineAtHomeAndInTheMirrorOfHome) {
+  for (const auto& [path, header] : std::vector<std::pair<std::string, std::string>>{
+           {"storage/json/json_text.cpp", "<nlohmann/json.hpp>"},
+           {"tests/storage/json/json_text_test.cpp", "<nlohmann/json.hpp>"},
+           {"launcher/options.cpp", "<cxxopts.hpp>"},
+           {"launcher/supervisor.cpp", "<sys/wait.h>"},
+           {"tests/toolchain/libtorch_test.cpp", "<ATen/Functions.h>"},
+           {"tests/base/ids_test.cpp", "<rapidcheck/gtest.h>"},
+           {"bench/plan_bench.cpp", "<benchmark/benchmark.h>"},
+           {"scheduler/plan.cpp", "<vector>"},
+       }) {
+    EXPECT_THAT(check_foreign_headers(including(path, header)), IsEmpty()) << path;
+  }
+}
+
+TEST(ForeignHeaders, AreRefusedAwayFromHomeWithTheAddressOfHome) {
+  for (const auto& [header, home] : std::vector<std::pair<std::string, std::string>>{
+           {"<nlohmann/json.hpp>", "storage/json/"},
+           {"<hdf5.h>", "storage/hdf5/"},
+           {"<openssl/evp.h>", "storage/openssl/"},
+           {"<grpcpp/grpcpp.h>", "elastic/etcd/"},
+           {"<torch/torch.h>", "trainer/torch/ or tests/toolchain/"},
+           {"<ucp/api/ucp.h>", "trainer/ucx/"},
+           {"<cuda_runtime.h>", "trainer/nccl/"},
+           {"<cxxopts.hpp>", "launcher/options.cpp"},
+           {"<spdlog/spdlog.h>", "launcher/"},
+           {"<gtest/gtest.h>", "tests/ or bench/"},
+           {"<benchmark/benchmark.h>", "tests/ or bench/"},
+           {"<unistd.h>", "storage/posix/"},
+       }) {
+    EXPECT_THAT(check_foreign_headers(including("scheduler/plan.cpp", header)),
+                ElementsAre(violation("scheduler/plan.cpp", 2, header + " may be included in " + home)));
+  }
+}
+
+TEST(ForeignHeaders, UnknownOnesNeedADecision) {
+  for (const std::string header : {"<boost/asio.hpp>", "<stdio.h>"}) {
+    EXPECT_THAT(check_foreign_headers(including("launcher/main.cpp", header)),
+                ElementsAre(violation("launcher/main.cpp", 2, header + " is not known here")));
+  }
+}
+
+TEST(CorePurity, BansHeadersThatAct) {
+  for (const std::string header :
+       {"<thread>", "<mutex>", "<fstream>", "<cstdio>", "<iostream>", "<random>", "<ctime>", "<unordered_map>"}) {
+    EXPECT_THAT(check_core_purity(including("scheduler/plan.cpp", header)),
+                ElementsAre(violation("scheduler/plan.cpp", 2, header + " has no place in a core file")));
+  }
+}
+
+TEST(CorePurity, BansWordsThatActWhereTheHeaderAloneIsInnocent) {
+  for (const std::string word : {"getenv", "steady_clock", "system_clock", "sleep_for", "thread_local"}) {
+    const SourceFile file{"elastic/coordinator.cpp",
+                          "// " + word + " is only mentioned here\nauto x = std::" + word + ";\n"};
+    EXPECT_THAT(check_core_purity(file), ElementsAre(violation(file.path, 2, word + " has no place in a core file")));
+  }
+}
+
+TEST(CorePurity, KnowsAWordFromAPartOfAWord) {
+  EXPECT_THAT(check_core_purity({"scheduler/plan.cpp", "int operand, rand_seed, my_rand;\n"}), IsEmpty());
+  EXPECT_THAT(check_core_purity({"scheduler/plan.cpp", "int operand = rand();\n"}),
+              ElementsAre(violation("scheduler/plan.cpp", 1, "rand has no place")));
+}
+
+TEST(CorePurity, LeavesTheShellAlone) {
+  for (const std::string path :
+       {"launcher/main.cpp", "storage/posix/file_system.cpp", "tests/base/ids_test.cpp", "base/check.cpp"}) {
+    EXPECT_THAT(check_core_purity(including(path, "<cstdio>")), IsEmpty()) << path;
+  }
+}
+
+TEST(ToolchainTraps, AreNamedBeforeTheLinterStumbles) {
+  EXPECT_THAT(check_toolchain_traps(including("launcher/main.cpp", "<ranges>")),
+              ElementsAre(violation("launcher/main.cpp", 2, "<ranges> does not work")));
+  EXPECT_THAT(check_toolchain_traps(including("tests/base/ids_test.cpp", "<ranges>")), IsEmpty());
+}
+
+}  // namespace
+}  // namespace everstep::tidy

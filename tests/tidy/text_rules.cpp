@@ -1,0 +1,86 @@
+#include <regex>
+#include <string_view>
+
+#include "tests/tidy/tidy_rules.h"
+
+namespace everstep::tidy {
+namespace {
+
+constexpr std::size_t kLongestFile = 400;
+
+struct Pattern {
+  std::regex regex;
+  std::string message;
+};
+
+// The words are split here so that this file does not break its own rules.
+const std::vector<Pattern>& patterns_for_all() {
+  static const std::vector<Pattern> patterns = {
+      {std::regex("\t"), "a tab (hint: indent with spaces)"},
+      {std::regex("\r"), "a carriage return (hint: end lines with a line feed only)"},
+      {std::regex("[ \t]$"), "white space at the end of the line (hint: remove it; scripts/format does so in C++)"},
+      {std::regex("\\b(TO"
+                  "DO|FIX"
+                  "ME|XX"
+                  "X)\\b"),
+       "an open end (hint: finish it now, or open an issue)"},
+      {std::regex(R"((^|[^A-Za-z0-9_.])/(work|root|home|Users)/)"),
+       "a path of one machine (hint: take it as an option, or start from the root of the tree)"},
+  };
+  return patterns;
+}
+
+const std::vector<Pattern>& patterns_for_cpp() {
+  static const std::vector<Pattern> patterns = {
+      {std::regex("GTEST_"
+                  "SKIP|DIS"
+                  "ABLED_"),
+       "a test that does not run (hint: select tests by CTest label instead)"},
+  };
+  return patterns;
+}
+
+void check_patterns(const SourceFile& file, const std::vector<Pattern>& patterns, Violations& violations) {
+  int number = 0;
+  for (const std::string_view line : lines_of(file.text)) {
+    ++number;
+    for (const Pattern& pattern : patterns) {
+      if (std::regex_search(line.begin(), line.end(), pattern.regex)) {
+        violations.push_back({file.path, number, pattern.message});
+      }
+    }
+  }
+}
+
+void check_cpp(const SourceFile& file, Violations& violations) {
+  static const std::regex snake_case("[a-z][a-z0-9_]*(/[a-z][a-z0-9_]*)*\\.(h|cpp|h\\.in)");
+  const std::size_t length = lines_of(file.text).size();
+  const auto report = [&](const std::string& message) { violations.push_back({file.path, 0, message}); };
+  if (!std::regex_match(file.path, snake_case))
+    report("a name that is not snake_case.h or snake_case.cpp (hint: rename it)");
+  if (length > kLongestFile) {
+    report(std::to_string(length) + " lines, more than " + std::to_string(kLongestFile) +
+           " (hint: split it; a file has one subject)");
+  }
+  if (file.is_header() && !file.text.starts_with("#pragma once\n")) {
+    report("a header that does not start with #pragma once (hint: make it the first line)");
+  }
+}
+
+}  // namespace
+
+Violations check_text(const SourceFile& file) {
+  Violations violations;
+  check_patterns(file, patterns_for_all(), violations);
+  if (!file.text.empty() && !file.text.ends_with('\n')) {
+    violations.push_back({file.path, 0, "no line feed at the end of the file (hint: add one)"});
+  }
+  static const std::regex any_cpp(R"(.*\.(h|h\.in|hpp|cpp|cc|cxx))");
+  if (std::regex_match(file.path, any_cpp)) {
+    check_patterns(file, patterns_for_cpp(), violations);
+    check_cpp(file, violations);
+  }
+  return violations;
+}
+
+}  // namespace everstep::tidy
