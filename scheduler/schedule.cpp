@@ -64,9 +64,12 @@ bool drains_after(const ScheduleRequest& request, std::int64_t window) {
 std::vector<Segment> segments_of(const Schedule& schedule, int group) {
   std::vector<Segment> segments(1);
   for (const WindowSlice& slice : schedule.slices) {
+    // Orders are made for the whole window also where it is left early, so that a worker that is told to stop has
+    // already run a part of the order that the stopped schedule has.
+    const WindowSlice whole{slice.window, slice.first, schedule.request.window, true};
     WindowWork work{slice.window, {}};
-    for (int round = 0; round < schedule.rounds_in(slice); ++round) {
-      work.rounds.push_back(schedule.minibatches_in(slice, round, group));
+    for (int round = 0; round < schedule.rounds_in(whole); ++round) {
+      work.rounds.push_back(schedule.minibatches_in(whole, round, group));
     }
     segments.back().push_back(std::move(work));
     if (&slice != &schedule.slices.back() && drains_after(schedule.request, slice.window)) segments.emplace_back();
@@ -100,6 +103,10 @@ int Schedule::rounds_in(const WindowSlice& slice) const {
 int Schedule::minibatches_in(const WindowSlice& slice, int round, int group) const {
   const int dealt_before = (round * request.width + group) * request.depth;
   return std::clamp(slice.end - slice.first - dealt_before, 0, request.depth);
+}
+
+bool Schedule::starts_drained(std::int64_t window) const {
+  return window == request.first_window || drains_after(request, window - 1);
 }
 
 Position Schedule::position_of(int worker, const Op& op) const {
@@ -140,6 +147,11 @@ Result<Schedule> make_schedule(const ScheduleRequest& request) {
       const std::int64_t last_window = segment.back().window;
       const bool complete = schedule.slices[last_window - request.first_window].complete;
       for (int device = 0; device < request.depth; ++device) {
+        if (!complete) {
+          std::erase_if(orders[device], [&](const Op& op) {
+            return is_compute(op) && op.round >= schedule.rounds_in(schedule.slice_of(op));
+          });
+        }
         lists[device].insert(lists[device].end(), orders[device].begin(), orders[device].end());
         if (complete) lists[device].push_back(update_of(last_window));
       }

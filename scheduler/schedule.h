@@ -72,6 +72,9 @@ struct Schedule {
   int rounds_in(const WindowSlice& slice) const;
   int minibatches_in(const WindowSlice& slice, int round, int group) const;
 
+  // Whether the pipeline is empty when the window starts, so that the whole window runs on one version of the weights.
+  bool starts_drained(std::int64_t window) const;
+
   // Which minibatch of the training data a forward or backward is about.
   Position position_of(int worker, const Op& op) const;
 

@@ -5,14 +5,10 @@
 #include <string>
 
 #include "scheduler/execution.h"
-#include "scheduler/versions.h"
+#include "scheduler/version_checks.h"
 
 namespace everstep::scheduler {
 namespace {
-
-std::string at(int worker, const Op& op) { return to_string(op) + " of worker " + std::to_string(worker); }
-
-Error broken(std::string message) { return invalid_argument("invalid schedule: " + std::move(message)); }
 
 // ---- complete ----
 
@@ -24,6 +20,24 @@ bool belongs_to(const Schedule& schedule, int worker, const Op& op) {
   }
   return op.minibatch < schedule.minibatches_in(schedule.slice_of(op), op.round, group) &&
          schedule.worker_of(group, schedule.pipeline_of(op), op.stage) == worker;
+}
+
+// A backward that stands nowhere, with its worker.
+std::string first_missing(const Schedule& schedule, const ComputeKeys& keys, const std::vector<char>& backwards) {
+  for (const WindowSlice& slice : schedule.slices) {
+    for (int round = 0; round < schedule.rounds_in(slice); ++round) {
+      for (int group = 0; group < schedule.request.width; ++group) {
+        for (int minibatch = 0; minibatch < schedule.minibatches_in(slice, round, group); ++minibatch) {
+          for (int stage = 0; stage < schedule.placement.stages(); ++stage) {
+            const Op op{OpKind::kBackward, stage, minibatch, round, slice.window};
+            if (backwards[keys.key(group, op)] != 0) continue;
+            return at(schedule.worker_of(group, schedule.pipeline_of(op), stage), op);
+          }
+        }
+      }
+    }
+  }
+  return "nothing";
 }
 
 Status check_complete(const Schedule& schedule) {
@@ -49,10 +63,8 @@ Status check_complete(const Schedule& schedule) {
   }
   std::size_t expected = 0;
   for (const WindowSlice& slice : schedule.slices) expected += slice.end - slice.first;
-  expected *= schedule.placement.stages();
-  if (pairs == expected) return {};
-  return broken(std::to_string(expected - pairs) + " of " + std::to_string(expected) +
-                " pairs of forward and backward are missing");
+  if (pairs == expected * schedule.placement.stages()) return {};
+  return broken(first_missing(schedule, keys, backwards) + " is missing");
 }
 
 // ---- in order ----
@@ -146,40 +158,6 @@ Status check_in_flight(const Schedule& schedule) {
                       std::to_string(limits.per_first_stage) + " at stage 0, " + std::to_string(limits.per_device) +
                       " on a device)");
       }
-    }
-  }
-  return {};
-}
-
-// ---- current ----
-
-Status check_versions(const Schedule& schedule) {
-  const VersionTable table = trace_versions(schedule);
-  for (const Mismatch& mismatch : table.mismatches) {
-    const std::int64_t behind = mismatch.backward_version.value - mismatch.forward_version.value;
-    if (behind < 0 || behind > 1) {
-      return broken(to_string(mismatch.backward) + " of group " + std::to_string(mismatch.group) + " runs on version " +
-                    std::to_string(mismatch.backward_version.value) + ", its forward ran on " +
-                    std::to_string(mismatch.forward_version.value));
-    }
-  }
-  for (const auto& [key, count] : table.applied) {
-    const auto& [window, stage] = key;
-    const WindowSlice& slice = schedule.slices[window - schedule.request.first_window];
-    if (count != slice.end - slice.first) {
-      return broken("update U" + std::to_string(window) + " applies " + std::to_string(count) + " gradients of stage " +
-                    std::to_string(stage) + ", the window has " + std::to_string(slice.end - slice.first));
-    }
-  }
-  for (const auto& [key, count] : table.captured) {
-    const auto& [window, round, stage] = key;
-    const WindowSlice& slice = schedule.slices[window - schedule.request.first_window];
-    const int super_round = schedule.request.depth * schedule.request.width;
-    const int due = std::min(slice.end - slice.first, (round + 1) * super_round);
-    if (count != due) {
-      return broken("the capture after round " + std::to_string(round) + " of window " + std::to_string(window) +
-                    " holds " + std::to_string(count) + " gradients of stage " + std::to_string(stage) + ", not " +
-                    std::to_string(due));
     }
   }
   return {};

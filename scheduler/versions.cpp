@@ -11,10 +11,7 @@ namespace {
 // The version that PipeDream-2BW uses for a window: the newest that every stage has when the window's first minibatch
 // enters, which is one behind, or the current one right after a drain.
 Version double_buffered_version(const Schedule& schedule, std::int64_t window) {
-  const std::vector<std::int64_t>& flushes = schedule.request.flush_after;
-  const bool after_drain =
-      window == schedule.request.first_window || std::find(flushes.begin(), flushes.end(), window - 1) != flushes.end();
-  return {after_drain ? window : window - 1};
+  return {schedule.starts_drained(window) ? window : window - 1};
 }
 
 class WorkerWalk {

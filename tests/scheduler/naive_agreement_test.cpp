@@ -87,7 +87,18 @@ TEST(NaiveAgreement, HoldsForThreeGroups) {
   for (int depth = 1; depth <= 4; ++depth) expect_agreement_at(depth, 3);
 }
 
-// What takes turns above is a full product here, at the depths where AMDP differs in kind.
+TEST(NaiveAgreement, HoldsForDeepPipelines) {
+  for (const int depth : {12, 16}) {
+    for (const ScheduleKind kind : kinds_at(depth)) {
+      ScheduleRequest request = request_of(kind, depth, 1, depth + 5, 2);
+      request.first_minibatch = 3;
+      request.capture_every_rounds = 1;
+      expect_agreement(request, static_cast<std::uint64_t>(depth));
+    }
+  }
+}
+
+// What is chosen at random above is a full product here, at the depths where AMDP differs in kind.
 TEST(NaiveAgreement, HoldsForEveryStartStopAndCaptureOfSmallAmdp) {
   std::uint64_t seed = 0;
   for (const int depth : {2, 4}) {

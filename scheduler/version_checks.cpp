@@ -1,0 +1,104 @@
+#include "scheduler/version_checks.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "scheduler/versions.h"
+
+namespace everstep::scheduler {
+namespace {
+
+// Round 0 of a window that follows another without a drain may run on either side of the update; all else has one
+// version. PipeDream-2BW keeps two versions, and the one of the window must be among them.
+Status check_version(const Schedule& schedule, int worker, const Op& op, Version seen, Version in_memory) {
+  if (schedule.request.kind == ScheduleKind::kPipedream2bw) {
+    if (seen == in_memory || seen.next() == in_memory) return {};
+    return broken(at(worker, op) + " reads version " + std::to_string(seen.value) + ", which is not kept there");
+  }
+  const bool may_lag = op.round == 0 && !schedule.starts_drained(op.window);
+  if (seen.value == op.window || (may_lag && seen.value + 1 == op.window)) return {};
+  return broken(at(worker, op) + " runs on version " + std::to_string(seen.value) + " of the weights");
+}
+
+Status check_seen(const Schedule& schedule, const VersionTable& table) {
+  for (int worker = 0; worker < static_cast<int>(schedule.workers.size()); ++worker) {
+    Version in_memory{schedule.request.first_window};
+    for (std::size_t i = 0; i < schedule.workers[worker].size(); ++i) {
+      const Op& op = schedule.workers[worker][i];
+      const Version seen = table.seen[worker][i];
+      if (op.kind == OpKind::kUpdate) in_memory = seen;
+      if (is_compute(op)) EVERSTEP_TRY(check_version(schedule, worker, op, seen, in_memory));
+    }
+  }
+  return {};
+}
+
+Status check_buffers(const Schedule& schedule, const VersionTable& table) {
+  for (const auto& [worker, stage] : table.doubly_buffered) {
+    if (schedule.request.kind == ScheduleKind::kAmdp && stage == schedule.placement.stages() - 1) continue;
+    return broken("stage " + std::to_string(stage) + " of worker " + std::to_string(worker) +
+                  " runs a backward of the next window before the update, and has one gradient buffer only");
+  }
+  return {};
+}
+
+Status check_sums(const Schedule& schedule, const VersionTable& table) {
+  for (const auto& [key, count] : table.applied) {
+    const auto& [window, stage] = key;
+    const WindowSlice& slice = schedule.slices[window - schedule.request.first_window];
+    if (count != slice.end - slice.first) {
+      return broken("update U" + std::to_string(window) + " applies " + std::to_string(count) + " gradients of stage " +
+                    std::to_string(stage) + ", the window has " + std::to_string(slice.end - slice.first));
+    }
+  }
+  for (const auto& [key, count] : table.captured) {
+    const auto& [window, round, stage] = key;
+    const WindowSlice& slice = schedule.slices[window - schedule.request.first_window];
+    const int super_round = schedule.request.depth * schedule.request.width;
+    const int due = std::min(slice.end - slice.first, (round + 1) * super_round);
+    if (count != due) {
+      return broken("the capture after round " + std::to_string(round) + " of window " + std::to_string(window) +
+                    " holds " + std::to_string(count) + " gradients of stage " + std::to_string(stage) + ", not " +
+                    std::to_string(due));
+    }
+  }
+  return {};
+}
+
+// A sum over replicas can be right although two of them are wrong, so each must stand where it belongs.
+Status check_places_of_captures(const Schedule& schedule) {
+  const std::size_t stages = schedule.placement.stages();
+  for (int worker = 0; worker < static_cast<int>(schedule.workers.size()); ++worker) {
+    const std::vector<Op>& ops = schedule.workers[worker];
+    const auto index = [&](const Op& op) { return (op.window - schedule.request.first_window) * stages + op.stage; };
+    std::vector<int> last_round(schedule.slices.size() * stages, -1);
+    for (const Op& op : ops) {
+      int& last = last_round[index(op)];
+      if (op.kind == OpKind::kBackward) last = std::max(last, op.round);
+      if (op.kind == OpKind::kCapture && last > op.round) return broken(at(worker, op) + " is too late");
+    }
+    std::vector<int> next_round(schedule.slices.size() * stages, std::numeric_limits<int>::max());
+    for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
+      int& next = next_round[index(*op)];
+      if (op->kind == OpKind::kBackward) next = std::min(next, op->round);
+      if (op->kind == OpKind::kCapture && next <= op->round) return broken(at(worker, *op) + " is too early");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string at(int worker, const Op& op) { return to_string(op) + " of worker " + std::to_string(worker); }
+
+Error broken(std::string message) { return invalid_argument("invalid schedule: " + std::move(message)); }
+
+Status check_versions(const Schedule& schedule) {
+  const VersionTable table = trace_versions(schedule);
+  EVERSTEP_TRY(check_seen(schedule, table));
+  EVERSTEP_TRY(check_buffers(schedule, table));
+  EVERSTEP_TRY(check_sums(schedule, table));
+  return check_places_of_captures(schedule);
+}
+
+}  // namespace everstep::scheduler
