@@ -8,7 +8,6 @@ namespace {
 
 using scheduler::ModelProfile;
 using scheduler::ScheduleKind;
-using scheduler::StageCost;
 using scheduler::TimingModel;
 
 constexpr int kDepth = 8;
@@ -20,13 +19,7 @@ TimingModel equal_blocks(const ModelProfile& profile, int stages) {
   for (int stage = 0; stage < stages; ++stage) {
     const int begin = stage == 0 ? 0 : 1 + stage * layers / stages;
     const int end = stage == stages - 1 ? layers + 2 : 1 + (stage + 1) * layers / stages;
-    StageCost cost;
-    cost.forward = cost.backward = 0;
-    for (int block = begin; block < end; ++block) {
-      cost.forward += profile.blocks[block].forward;
-      cost.backward += profile.blocks[block].backward;
-    }
-    model.stages.push_back(cost);
+    model.stages.push_back(stage_cost(profile, begin, end));
   }
   return model;
 }

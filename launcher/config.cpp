@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/text.h"
 #include "launcher/nearest.h"
 
 namespace everstep::launcher {
@@ -16,13 +17,6 @@ struct FileLine {
   std::string value;
   std::size_t line = 0;
 };
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r";
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
 
 // A '#' inside a word belongs to the word.
 std::string_view without_comment(std::string_view line) {
@@ -137,11 +131,12 @@ Result<Config> merge_config(const CommandSpec& spec, const ConfigSources& source
     const auto flag = sources.args.values.find(option.name);
     const auto variable = sources.environment.find(environment_name(option.name));
     const auto line = lines.find(option.name);
+    const bool anywhere = !option.command_line_only;
     if (flag != sources.args.values.end()) {
       setting = {option.name, flag->second, Source::kFlag};
-    } else if (variable != sources.environment.end()) {
+    } else if (anywhere && variable != sources.environment.end()) {
       setting = {option.name, variable->second, Source::kEnvironment};
-    } else if (line != lines.end()) {
+    } else if (anywhere && line != lines.end()) {
       setting = {option.name, line->second.value, Source::kFile, line->second.line};
     } else if (!option.default_text.empty()) {
       setting.text = option.default_text;

@@ -76,7 +76,8 @@ CommandSpec with_common_options(CommandSpec spec);
 // Where --config or EVERSTEP_CONFIG says the file is.
 std::optional<std::string> config_file_path(const ParsedArgs& args, const Environment& environment);
 
-// All settings with their sources, as a file that --config reads back: `workers = 7  # --workers`.
+// All settings with their sources, as a file that --config reads back: `workers = 7  # --workers`. (A value with " #"
+// in it, or with blanks at its ends, is printed but does not read back.)
 std::string print_config(const Config& config);
 
 }  // namespace everstep::launcher

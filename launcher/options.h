@@ -17,6 +17,9 @@ struct OptionSpec {
   std::string default_text{};  // empty: not set unless given; a flag is then false
   std::string help{};          // one sentence without a full stop
   bool required = false;       // the command cannot run without it
+  // Names a file to write. Elsewhere than on the command line it is ignored: a file or an environment that serves all
+  // commands must not overwrite what another command reads under the same name.
+  bool command_line_only = false;
 
   bool is_flag() const { return value_name.empty(); }
   bool operator==(const OptionSpec&) const = default;

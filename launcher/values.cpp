@@ -1,40 +1,13 @@
 #include "launcher/values.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <optional>
 
+#include "base/text.h"
 #include "launcher/nearest.h"
 
 namespace everstep::launcher {
 namespace {
-
-// The number that the whole text spells; no blanks, no sign but '-', no unit.
-template <typename Number>
-std::optional<Number> parse_whole(std::string_view text) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-template <typename Number>
-std::string digits_of(Number value) {
-  std::array<char, 32> buffer{};
-  return {buffer.data(), std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr};
-}
-
-// " from 1 to 8", " of at least 1", " above 0 and at most 1": nothing where the range ends with the type.
-template <typename Number>
-std::string range_text(Number min, Number max, bool above_min) {
-  const bool has_min = min != std::numeric_limits<Number>::lowest();
-  const bool has_max = max != std::numeric_limits<Number>::max();
-  if (has_min && above_min) return " above " + digits_of(min) + (has_max ? " and at most " + digits_of(max) : "");
-  if (has_min && has_max) return " from " + digits_of(min) + " to " + digits_of(max);
-  if (has_min) return " of at least " + digits_of(min);
-  return has_max ? " of at most " + digits_of(max) : "";
-}
 
 // Infinity and NaN lie in no range.
 bool lies_in(double value, const NumberRange& range) {
@@ -61,7 +34,7 @@ const std::string* Values::find(std::string_view name) {
 std::int64_t Values::integer(std::string_view name, IntegerRange range) {
   const std::string* text = find(name);
   if (text == nullptr) return 0;
-  const auto value = parse_whole<std::int64_t>(*text);
+  const auto value = parse_number<std::int64_t>(*text);
   if (value && *value >= range.min && *value <= range.max) return *value;
   complain(name, "expected an integer" + range_text(range.min, range.max, false));
   return 0;
@@ -70,7 +43,7 @@ std::int64_t Values::integer(std::string_view name, IntegerRange range) {
 double Values::number(std::string_view name, NumberRange range) {
   const std::string* text = find(name);
   if (text == nullptr) return 0;
-  const auto value = parse_whole<double>(*text);
+  const auto value = parse_number<double>(*text);
   if (value && lies_in(*value, range)) return *value;
   complain(name, "expected a number" + range_text(range.min, range.max, range.above_min));
   return 0;
@@ -81,7 +54,7 @@ std::vector<double> Values::numbers(std::string_view name, NumberRange range) {
   if (text == nullptr) return {};
   std::vector<double> values;
   for (std::string_view rest = *text;; rest.remove_prefix(rest.find(',') + 1)) {
-    const auto value = parse_whole<double>(rest.substr(0, rest.find(',')));
+    const auto value = parse_number<double>(rest.substr(0, rest.find(',')));
     if (!value || !lies_in(*value, range)) {
       complain(name,
                "expected numbers" + range_text(range.min, range.max, range.above_min) + " with commas between them");

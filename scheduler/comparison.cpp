@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "base/check.h"
-#include "base/number_text.h"
+#include "base/text.h"
 #include "scheduler/timeline.h"
 
 namespace everstep::scheduler {

@@ -7,7 +7,7 @@
 namespace everstep::scheduler {
 namespace {
 
-// A static order repeats, so the time of a window grows by the same amount with every further round.
+// An order repeats from round to round, so the time of a window grows by the same amount with every further one.
 constexpr int kTimedRounds = 6;
 
 ScheduleRequest group_request(const PlanShape& shape, int minibatches, int preload) {
@@ -61,8 +61,7 @@ Tick window_time_bound(const ModelProfile& profile, const Hardware& hardware, co
       work += per_pipeline * (model.stages[stage].forward + model.stages[stage].backward);
     }
     if (placement.pipelines() == 1 && !is_asynchronous(shape.kind)) {
-      // Before its first forward and after its last backward a stage waits for all stages before it, and the update
-      // waits for its reduce.
+      // Before its first forward a stage waits for all stages before it, and the update waits for its reduce.
       for (int stage = 0; stage < device; ++stage) work += model.stages[stage].forward;
       work += model.stages[device].reduce;
     }

@@ -32,9 +32,8 @@ class Play {
  public:
   Play(const Placement& placement, int minibatches, int in_flight_limit)
       : placement_(placement),
-        in_flight_limit_(in_flight_limit),
+        minibatches_(minibatches),
         devices_(placement.depth()),
-        in_flight_(placement.pipelines(), 0),
         orders_(placement.depth()),
         steps_left_(2 * minibatches * placement.stages()) {
     for (int minibatch = 0; minibatch < minibatches; ++minibatch) {
@@ -43,7 +42,10 @@ class Play {
         left.resize(round_of(minibatch) + 1);
         ++left.back();
       }
-      make_ready(0, {true, minibatch, 0});
+    }
+    for (int pipeline = 0; pipeline < placement.pipelines(); ++pipeline) {
+      next_of_pipeline_.push_back(pipeline);
+      for (int i = 0; i < in_flight_limit; ++i) admit_next(pipeline);
     }
   }
 
@@ -64,9 +66,16 @@ class Play {
 
   void make_ready(Tick now, const OrderStep& step) { devices_[device_of(step)].ready.push_back({now, step}); }
 
+  // A minibatch waits for its admission only: it counts as ready from the start.
+  void admit_next(int pipeline) {
+    int& next = next_of_pipeline_[pipeline];
+    if (next >= minibatches_) return;
+    make_ready(0, {true, next, 0});
+    next += placement_.pipelines();
+  }
+
   bool may_start(const Device& device, const OrderStep& step) const {
-    if (!step.forward) return round_of(step.minibatch) == device.current_round;
-    return step.stage > 0 || in_flight_[pipeline_of(step)] < in_flight_limit_;
+    return step.forward || round_of(step.minibatch) == device.current_round;
   }
 
   void start_next(Tick now, int index) {
@@ -80,7 +89,6 @@ class Play {
     if (best == device.ready.end()) return;
     device.running = best->step;
     device.running_until = now + (best->step.forward ? kForward : kBackward);
-    if (best->step.forward && best->step.stage == 0) ++in_flight_[pipeline_of(best->step)];
     orders_[index].push_back(best->step);
     *best = device.ready.back();
     device.ready.pop_back();
@@ -95,7 +103,7 @@ class Play {
       make_ready(now, {!last, step.minibatch, last ? step.stage : step.stage + 1});
       return;
     }
-    if (step.stage == 0) --in_flight_[pipeline_of(step)];
+    if (step.stage == 0) admit_next(pipeline_of(step));
     --device.backwards_left[round_of(step.minibatch)];
     while (device.current_round < static_cast<int>(device.backwards_left.size()) &&
            device.backwards_left[device.current_round] == 0) {
@@ -105,9 +113,9 @@ class Play {
   }
 
   const Placement& placement_;
-  int in_flight_limit_;
+  int minibatches_;
   std::vector<Device> devices_;
-  std::vector<int> in_flight_;  // per pipeline, at its stage 0
+  std::vector<int> next_of_pipeline_;  // the minibatch that each admits next
   std::vector<std::vector<OrderStep>> orders_;
   int steps_left_;
 };

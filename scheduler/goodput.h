@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "scheduler/membership_trace.h"
 
 namespace everstep::scheduler {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/number_text.h"
+#include "base/text.h"
 #include "scheduler/svg.h"
 
 namespace everstep::scheduler {

@@ -13,11 +13,11 @@ std::int64_t owner_state_bytes(const StageCost& stage) { return stage.weight_byt
 
 // Holders of each stage's owner state: the owners of all groups, then the guards.
 std::vector<std::vector<WorkerId>> holders_of(const Plan& plan) {
-  const auto placement = Placement::make(plan.kind, plan.depth);
+  const Placement placement = placement_of(plan);
   std::vector<std::vector<WorkerId>> holders(plan.cuts.size() - 1);
   for (std::size_t stage = 0; stage < holders.size(); ++stage) {
     for (int group = 0; group < plan.width; ++group) {
-      holders[stage].push_back(plan.workers[group * plan.depth + placement->owner_of(static_cast<int>(stage))]);
+      holders[stage].push_back(plan.workers[group * plan.depth + placement.owner_of(static_cast<int>(stage))]);
     }
     if (!plan.guards.empty()) {
       holders[stage].insert(holders[stage].end(), plan.guards[stage].begin(), plan.guards[stage].end());
@@ -29,9 +29,9 @@ std::vector<std::vector<WorkerId>> holders_of(const Plan& plan) {
 // Recovery from memory needs the owner's previous version too; without room for it a copy does not count.
 bool owners_keep_two_versions(const Plan& plan, const std::vector<StageCost>& stages,
                               const std::vector<std::int64_t>& free_bytes) {
-  const auto placement = Placement::make(plan.kind, plan.depth);
-  for (int stage = 0; stage < placement->stages(); ++stage) {
-    if (owner_state_bytes(stages[stage]) > free_bytes[placement->owner_of(stage)]) return false;
+  const Placement placement = placement_of(plan);
+  for (int stage = 0; stage < placement.stages(); ++stage) {
+    if (owner_state_bytes(stages[stage]) > free_bytes[placement.owner_of(stage)]) return false;
   }
   return true;
 }
@@ -47,12 +47,12 @@ struct GuardCandidate {
 std::vector<GuardCandidate> candidates_of(const Plan& plan, const std::vector<StageCost>& stages,
                                           const std::vector<WorkerInfo>& workers, std::int64_t memory_bytes,
                                           const std::vector<std::int64_t>& free_bytes) {
-  const auto placement = Placement::make(plan.kind, plan.depth);
+  const Placement placement = placement_of(plan);
   std::map<WorkerId, std::size_t> seats;
   for (std::size_t seat = 0; seat < plan.workers.size(); ++seat) seats[plan.workers[seat]] = seat % plan.depth;
   std::vector<std::int64_t> left = free_bytes;
-  for (int stage = 0; stage < placement->stages(); ++stage) {
-    left[placement->owner_of(stage)] -= owner_state_bytes(stages[stage]);
+  for (int stage = 0; stage < placement.stages(); ++stage) {
+    left[placement.owner_of(stage)] -= owner_state_bytes(stages[stage]);
   }
   std::vector<GuardCandidate> candidates;
   for (const WorkerInfo& worker : workers) {

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <functional>
 #include <optional>
 #include <set>
 #include <string>
+
+#include "base/text.h"
 
 namespace everstep::scheduler {
 namespace {
@@ -21,13 +22,6 @@ using Fields = std::array<std::string_view, 3>;
 std::string quoted(std::string_view text) {
   constexpr std::size_t kLongest = 40;
   return "'" + std::string(text.substr(0, kLongest)) + (text.size() > kLongest ? "…'" : "'");
-}
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r";
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
 // Exactly three fields, none of them empty.
@@ -44,20 +38,13 @@ std::optional<Fields> split(std::string_view line) {
   return fields;
 }
 
-std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 // Numbers of the given lengths with the separator between them: "2021-12-11" for {4, 2, 2} and '-'.
 std::optional<std::array<int, 3>> number_triple(std::string_view text, std::array<std::size_t, 3> lengths,
                                                 char separator) {
   std::array<int, 3> numbers{};
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const std::string_view part = text.substr(0, lengths[i]);
-    const auto number = whole_number(part);
+    const auto number = parse_number<std::int64_t>(part);
     if (!number || part.size() != lengths[i] || *number < 0) return std::nullopt;
     numbers[i] = static_cast<int>(*number);
     text.remove_prefix(lengths[i]);
@@ -115,7 +102,7 @@ class TraceReader {
   enum class Format { kChanges, kCounts };
 
   Status take_change(const Fields& fields) {
-    const auto time = whole_number(fields[0]);
+    const auto time = parse_number<std::int64_t>(fields[0]);
     if (!time) return invalid_argument("the time " + quoted(fields[0]) + " is not a whole number of milliseconds");
     if (*time < 0) return invalid_argument("the time " + quoted(fields[0]) + " is negative");
     if (*time > kMaxTimeMs) return invalid_argument("the time " + quoted(fields[0]) + " is too large");
@@ -141,7 +128,7 @@ class TraceReader {
           "there is no date and time " + quoted(std::string(fields[0]) + ", " + std::string(fields[1])),
           "for instance 2021-12-11, 11:11:30");
     }
-    const auto count = whole_number(fields[2]);
+    const auto count = parse_number<std::int64_t>(fields[2]);
     if (!count || *count < 0)
       return invalid_argument("the number of workers " + quoted(fields[2]) + " is no whole number");
     if (*count > kMaxTraceWorkers)

@@ -6,7 +6,7 @@ namespace everstep::scheduler {
 namespace {
 
 Tick compute_time(double operations, double flops_per_second) {
-  return std::max<Tick>(1, static_cast<Tick>(operations / flops_per_second * static_cast<double>(kTicksPerSecond)));
+  return std::max<Tick>(1, ticks_of(operations / flops_per_second));
 }
 
 }  // namespace

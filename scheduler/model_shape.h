@@ -25,7 +25,8 @@ struct ModelShape {
   bool operator==(const ModelShape&) const = default;
 };
 
-// The shapes known by name: GPT-2's and BERT's published sizes, and the two models of the AMDP paper.
+// The shapes known by name: GPT-2's and BERT's published sizes, the two models of the AMDP paper (whose GPT is GPT-2
+// XL), and a tiny one of each for tests.
 const std::vector<ModelShape>& named_models();
 Result<ModelShape> find_model(std::string_view name);
 

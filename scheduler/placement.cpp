@@ -24,7 +24,7 @@ int amdp_device(int pipeline, int stage, int depth) {
   return (device + depth) % depth;
 }
 
-std::vector<int> ring_of(int depth, int pipelines, int stages, auto device) {
+std::vector<int> device_table(int depth, int pipelines, int stages, auto device) {
   std::vector<int> ring;
   ring.reserve(static_cast<std::size_t>(pipelines) * stages);
   for (int pipeline = 0; pipeline < pipelines; ++pipeline) {
@@ -71,12 +71,12 @@ Result<Placement> Placement::make(ScheduleKind kind, int depth, int chunks_per_d
                                 "use 1f1b, or two-directions for an even depth");
       }
       const auto device = [&](int pipeline, int stage) { return amdp_device(pipeline, stage, depth); };
-      return Placement(depth, depth / 2, depth, ring_of(depth, depth / 2, depth, device));
+      return Placement(depth, depth / 2, depth, device_table(depth, depth / 2, depth, device));
     }
     case ScheduleKind::kTwoDirections: {
       if (depth % 2 != 0) return invalid_argument(where + ": two directions need an even depth", "use 1f1b");
       const auto device = [&](int pipeline, int stage) { return pipeline == 0 ? stage : depth - 1 - stage; };
-      return Placement(depth, 2, depth, ring_of(depth, 2, depth, device));
+      return Placement(depth, 2, depth, device_table(depth, 2, depth, device));
     }
     case ScheduleKind::kInterleaved:
       if (chunks_per_device < 1) return invalid_argument(where + ": a device needs at least one chunk");
@@ -88,7 +88,7 @@ Result<Placement> Placement::make(ScheduleKind kind, int depth, int chunks_per_d
       break;
   }
   const int stages = depth * chunks_per_device;
-  return Placement(depth, 1, stages, ring_of(depth, 1, stages, [](int, int stage) { return stage; }));
+  return Placement(depth, 1, stages, device_table(depth, 1, stages, [](int, int stage) { return stage; }));
 }
 
 Placement::Placement(int depth, int pipelines, int stages, std::vector<int> device_of)

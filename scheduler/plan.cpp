@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <map>
 #include <tuple>
 
@@ -13,12 +14,6 @@ struct Holdings {
   std::vector<bool> weights;
   std::vector<bool> owner_state;
 };
-
-Placement placement_of(const Plan& plan) {
-  auto placement = Placement::make(plan.kind, plan.depth);
-  EVERSTEP_CHECK(placement.ok(), "a plan at a depth that its schedule does not have");
-  return *std::move(placement);
-}
 
 void add_stage(std::vector<bool>& blocks, const Cuts& cuts, int stage) {
   std::fill(blocks.begin() + cuts[stage], blocks.begin() + cuts[stage + 1], true);
@@ -91,6 +86,26 @@ std::vector<Saving> savings(const ModelProfile& profile, const Plan& previous, c
 }
 
 }  // namespace
+
+Status check(const Plan& plan) {
+  const auto placement = Placement::make(plan.kind, plan.depth);
+  if (!placement) return placement.error();
+  const bool consistent =
+      plan.width >= 1 && plan.pipelines == placement->pipelines() &&
+      std::ssize(plan.workers) == std::int64_t{plan.depth} * plan.width &&
+      std::ssize(plan.cuts) == placement->stages() + 1 && plan.cuts.front() == 0 &&
+      std::adjacent_find(plan.cuts.begin(), plan.cuts.end(), std::greater_equal<>()) == plan.cuts.end() &&
+      (plan.guards.empty() || std::ssize(plan.guards) == placement->stages());
+  if (consistent) return {};
+  return invalid_argument("the plan " + describe(plan.kind, plan.depth, plan.pipelines, plan.width) +
+                          " contradicts itself: workers, cuts or guards do not match its shape");
+}
+
+Placement placement_of(const Plan& plan) {
+  auto placement = Placement::make(plan.kind, plan.depth);
+  EVERSTEP_CHECK(placement.ok(), "a plan at a depth that its schedule does not have");
+  return *std::move(placement);
+}
 
 ScheduleRequest request_of(const Plan& plan, std::int64_t first_window, int windows) {
   ScheduleRequest request;

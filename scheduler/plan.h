@@ -41,6 +41,12 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
+// Refuses a plan that contradicts itself: plans arrive from other processes and from files.
+Status check(const Plan& plan);
+
+// The plan must have passed check().
+Placement placement_of(const Plan& plan);
+
 // What make_schedule needs to run this plan from the given window on.
 ScheduleRequest request_of(const Plan& plan, std::int64_t first_window = 0, int windows = 1);
 

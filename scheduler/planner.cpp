@@ -4,13 +4,20 @@
 #include <limits>
 #include <set>
 #include <tuple>
+#include <utility>
 
-#include "base/number_text.h"
+#include "base/text.h"
 #include "scheduler/estimate.h"
 #include "scheduler/guards.h"
 
 namespace everstep::scheduler {
 namespace {
+
+// A window of an hour-long minibatch still fits into 64 bits of nanoseconds.
+constexpr int kLargestWindow = 1'000'000;
+
+// Deeper pipelines are planned only when asked for: each further stage costs planning time and gains less and less.
+constexpr int kDeepestTried = 128;
 
 Status check_input(const ModelProfile& profile, const std::vector<WorkerInfo>& workers, const PlanOptions& options) {
   EVERSTEP_TRY(check(profile));
@@ -22,8 +29,9 @@ Status check_input(const ModelProfile& profile, const std::vector<WorkerInfo>& w
   for (const WorkerInfo& worker : workers) {
     if (!ids.insert(worker.id).second) return invalid_argument("worker " + to_string(worker.id) + " is listed twice");
   }
-  if (options.window < 1) {
-    return invalid_argument("the window is " + std::to_string(options.window) + ", must be at least one minibatch");
+  if (options.window < 1 || options.window > kLargestWindow) {
+    return invalid_argument("the window is " + std::to_string(options.window) + " minibatches, must be between 1 and " +
+                            std::to_string(kLargestWindow));
   }
   if (options.preload != 1 && options.preload != 2) return invalid_argument("preload must be 1 or 2");
   if (options.redundancy < 0) return invalid_argument("redundancy must not be negative");
@@ -43,6 +51,20 @@ Status check_input(const ModelProfile& profile, const std::vector<WorkerInfo>& w
     return invalid_argument("depth * width = " + std::to_string(forced) +
                             " needs a window of at least as many minibatches, got " + std::to_string(options.window));
   }
+  if (options.kind) {
+    const ScheduleKind kind = *options.kind;
+    const bool planned = kind == ScheduleKind::kAmdp || kind == ScheduleKind::kAmdpSync ||
+                         kind == ScheduleKind::kOneFOneB || kind == ScheduleKind::kTwoDirections;
+    if (!planned) {
+      return invalid_argument(
+          "schedule " + std::string(to_string(kind)) + " is there to compare with, not to plan with",
+          "one of amdp, amdp-sync, 1f1b, two-directions");
+    }
+    if (options.synchronous && is_asynchronous(kind)) {
+      return invalid_argument("schedule " + std::string(to_string(kind)) + " is not synchronous", "use amdp-sync");
+    }
+  }
+  if (options.previous) EVERSTEP_TRY(check(*options.previous));
   if (options.previous && options.previous->cuts.back() != blocks) {
     return invalid_argument("the previous plan is for a model with " + std::to_string(options.previous->cuts.back()) +
                             " blocks, this one has " + std::to_string(blocks));
@@ -79,7 +101,7 @@ class Planner {
         workers_(workers),
         options_(options),
         count_(static_cast<int>(workers.size())),
-        deepest_(std::min({count_, static_cast<int>(profile.blocks.size()), options.window})) {}
+        deepest_(std::min({count_, static_cast<int>(profile.blocks.size()), options.window, kDeepestTried})) {}
 
   Result<PlanReport> run() {
     collect_shapes();
@@ -124,11 +146,11 @@ class Planner {
     }
   }
 
-  // Fewer workers than this fit no plan at all.
+  // Fewer workers than this fit no plan that keeps the wishes.
   int fewest_workers() const {
     int fewest = std::numeric_limits<int>::max();
     for (const PlanShape& shape : shapes_) {
-      if (fits(shape)) fewest = std::min(fewest, shape.placement.depth());
+      if (fits(shape)) fewest = std::min(fewest, shape.placement.depth() * options_.width.value_or(1));
     }
     return fewest;
   }
@@ -201,39 +223,45 @@ class Planner {
 
   const Plan* previous() const { return options_.previous ? &*options_.previous : nullptr; }
 
+  // Seats the workers, places guards, and notes in the candidate what that moves and survives.
+  Plan evaluate(Timed& timed, int fewest) const {
+    Plan made = make_plan(timed);
+    const TimingModel model = timing_model(profile_, options_.hardware, timed.shape->placement, made.width, made.cuts);
+    const std::int64_t memory = options_.hardware.memory_bytes;
+    std::vector<std::int64_t> free_bytes;
+    for (const std::int64_t peak : timed.shape->peak_bytes) free_bytes.push_back(memory - peak);
+    place_guards(made, model.stages, workers_, options_.redundancy, memory, free_bytes);
+    timed.candidate.survives = survival_of(made, model.stages, workers_, fewest, free_bytes);
+    // Without a previous plan everybody loads everything, which says nothing about a plan.
+    timed.candidate.moved_bytes = previous() != nullptr ? moved_bytes(profile_, previous(), made) : 0;
+    return made;
+  }
+
   PlanReport choose() {
     PlanReport report;
     const int fewest = fewest_workers();
     const Tick limit = tolerated(timed_.front().candidate.window_time);
-    bool first = true;
     for (Timed& timed : timed_) {
-      Candidate& candidate = timed.candidate;
-      if (candidate.window_time <= limit) {
-        Plan made = make_plan(timed);
-        const std::vector<StageCost> stages =
-            timing_model(profile_, options_.hardware, timed.shape->placement, made.width, made.cuts).stages;
-        std::vector<std::int64_t> free_bytes;
-        for (const std::int64_t peak : timed.shape->peak_bytes) {
-          free_bytes.push_back(options_.hardware.memory_bytes - peak);
-        }
-        place_guards(made, stages, workers_, options_.redundancy, options_.hardware.memory_bytes, free_bytes);
-        candidate.survives = survival_of(made, stages, workers_, fewest, free_bytes);
-        // Without a previous plan everybody loads everything, which says nothing about a plan.
-        candidate.moved_bytes = previous() != nullptr ? moved_bytes(profile_, previous(), made) : 0;
-        if (std::exchange(first, false) || rank(candidate) < rank(report.chosen)) {
-          report.plan = std::move(made);
-          report.chosen = candidate;
-        }
+      if (timed.candidate.window_time > limit) break;
+      Plan made = evaluate(timed, fewest);
+      const bool first = &timed == &timed_.front();
+      if (first || rank(timed.candidate) < rank(report.chosen)) {
+        report.plan = std::move(made);
+        report.chosen = timed.candidate;
       }
     }
     for (const Timed& timed : timed_) report.candidates.push_back(timed.candidate);
-    for (const PlanShape& shape : shapes_) {
-      if (fits(shape)) continue;
-      report.candidates.push_back(candidate_of(shape, widest(shape.placement.depth())));
-      report.candidates.back().fits = false;
-    }
+    append_misfits(report.candidates);
     report.reason = reason_for(report.chosen, report.candidates);
     return report;
+  }
+
+  void append_misfits(std::vector<Candidate>& candidates) const {
+    for (const PlanShape& shape : shapes_) {
+      if (fits(shape)) continue;
+      candidates.push_back(candidate_of(shape, widest(shape.placement.depth())));
+      candidates.back().fits = false;
+    }
   }
 
   static std::tuple<std::int64_t, int, int, Tick> rank(const Candidate& candidate) {

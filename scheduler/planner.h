@@ -53,11 +53,11 @@ struct PlanReport {
   double minibatches_per_second() const { return static_cast<double>(plan.window) / to_seconds(chosen.window_time); }
 };
 
-// Chooses depth, pipelines, width and cuts for these workers. Every depth D and width W with D·W ≤ workers and
-// D·W ≤ window is considered: AMDP at depths 2 and 4k (1F1B there when half the model does not fit), at other depths
-// 1F1B or, for even ones, two directions. Each is timed by the discrete-event model, unless a lower bound (the work of
-// its busiest device) already rules it out. The fastest that fits wins; within 3 % of it the one that moves the fewest
-// bytes, then the one that survives the most losses.
+// Chooses depth, pipelines, width and cuts for these workers. Every depth D (up to 128 unless a deeper one is asked
+// for) and width W with D·W ≤ workers and D·W ≤ window is considered: AMDP at depths 2 and 4k (1F1B there when half the
+// model does not fit), at other depths 1F1B or, for even ones, two directions. Each is timed by the discrete-event
+// model, unless a lower bound (the work of its busiest device) already rules it out. The fastest that fits wins; within
+// 3 % of it the one that moves the fewest bytes, then the one that survives the most losses.
 //
 // Fails with kInvalidArgument when nothing fits, and says how much memory is missing.
 Result<PlanReport> plan(const ModelProfile& profile, const std::vector<WorkerInfo>& workers,

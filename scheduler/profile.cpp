@@ -6,10 +6,11 @@
 namespace everstep::scheduler {
 namespace {
 
-// Bounds keep every sum over blocks, stages and minibatches far from the end of 64 bits.
-constexpr std::int64_t kMostBlocks = 100'000;
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
-constexpr Tick kLongestOp = 3600 * kTicksPerSecond;
+// Bounds on whole models keep every sum over stages and minibatches far from the end of 64 bits.
+constexpr std::int64_t kMostBlocks = 1000;
+constexpr std::int64_t kMostParameters = std::int64_t{1} << 42;
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 46;
+constexpr Tick kLongestMinibatch = 3600 * kTicksPerSecond;
 
 Status in_range(const std::string& what, std::int64_t value, std::int64_t least, std::int64_t most) {
   if (value >= least && value <= most) return {};
@@ -18,11 +19,12 @@ Status in_range(const std::string& what, std::int64_t value, std::int64_t least,
 }
 
 Tick transfer_time(std::int64_t bytes, std::int64_t bytes_per_second) {
-  return static_cast<Tick>(static_cast<double>(bytes) / static_cast<double>(bytes_per_second) *
-                           static_cast<double>(kTicksPerSecond));
+  return ticks_of(static_cast<double>(bytes) / static_cast<double>(bytes_per_second));
 }
 
-StageCost sum_of_blocks(const ModelProfile& profile, int begin, int end) {
+}  // namespace
+
+StageCost stage_cost(const ModelProfile& profile, int begin, int end) {
   StageCost cost;
   cost.forward = cost.backward = 0;
   std::int64_t parameters = 0;
@@ -39,8 +41,6 @@ StageCost sum_of_blocks(const ModelProfile& profile, int begin, int end) {
   return cost;
 }
 
-}  // namespace
-
 Status check(const ModelProfile& profile) {
   EVERSTEP_TRY(
       in_range("profile '" + profile.name + "': the number of blocks", std::ssize(profile.blocks), 1, kMostBlocks));
@@ -48,22 +48,30 @@ Status check(const ModelProfile& profile) {
   EVERSTEP_TRY(in_range("weight_bytes", profile.weight_bytes, 1, 8));
   EVERSTEP_TRY(in_range("gradient_bytes", profile.gradient_bytes, 1, 16));
   EVERSTEP_TRY(in_range("optimizer_bytes", profile.optimizer_bytes, 0, 64));
+  std::int64_t parameters = 0;
+  std::int64_t activation_bytes = 0;
+  Tick time = 0;
   for (std::size_t i = 0; i < profile.blocks.size(); ++i) {
     const BlockProfile& block = profile.blocks[i];
     const std::string where = "block " + std::to_string(i) + " ('" + block.name + "'): ";
-    EVERSTEP_TRY(in_range(where + "parameters", block.parameters, 0, kMostBytes / 64));
+    EVERSTEP_TRY(in_range(where + "parameters", block.parameters, 0, kMostParameters));
     EVERSTEP_TRY(in_range(where + "activation_bytes", block.activation_bytes, 0, kMostBytes));
     EVERSTEP_TRY(in_range(where + "output_bytes", block.output_bytes, 0, kMostBytes));
-    EVERSTEP_TRY(in_range(where + "forward time in ns", block.forward, 1, kLongestOp));
-    EVERSTEP_TRY(in_range(where + "backward time in ns", block.backward, 1, kLongestOp));
+    EVERSTEP_TRY(in_range(where + "forward time in ns", block.forward, 1, kLongestMinibatch));
+    EVERSTEP_TRY(in_range(where + "backward time in ns", block.backward, 1, kLongestMinibatch));
+    parameters += block.parameters;
+    activation_bytes += block.activation_bytes;
+    time += block.forward + block.backward;
   }
-  return {};
+  EVERSTEP_TRY(in_range("the parameters of all blocks: their number", parameters, 0, kMostParameters));
+  EVERSTEP_TRY(in_range("the activation_bytes of all blocks: their sum", activation_bytes, 0, kMostBytes));
+  return in_range("the time of a minibatch through all blocks in ns", time, 1, kLongestMinibatch);
 }
 
 Status check(const Hardware& hardware) {
   EVERSTEP_TRY(in_range("memory per worker in bytes", hardware.memory_bytes, 1, kMostBytes));
   EVERSTEP_TRY(in_range("link bytes per second", hardware.link_bytes_per_second, 1, kMostBytes));
-  EVERSTEP_TRY(in_range("link latency in ns", hardware.link_latency, 0, kLongestOp));
+  EVERSTEP_TRY(in_range("link latency in ns", hardware.link_latency, 0, kLongestMinibatch));
   return in_range("memory bytes per second", hardware.memory_bytes_per_second, 1, kMostBytes);
 }
 
@@ -75,11 +83,12 @@ TimingModel timing_model(const ModelProfile& profile, const Hardware& hardware, 
   Tick step = 0;
   Tick broadcast = 0;
   for (int stage = 0; stage < placement.stages(); ++stage) {
-    StageCost cost = sum_of_blocks(profile, cuts[stage], cuts[stage + 1]);
+    StageCost cost = stage_cost(profile, cuts[stage], cuts[stage + 1]);
     cost.transfer = transfer_time(profile.blocks[cuts[stage + 1] - 1].output_bytes, hardware.link_bytes_per_second);
     // A pipelined reduce moves the gradient once over each link; a ring over the groups moves it twice, less one part.
     const Tick once = transfer_time(cost.gradient_bytes, hardware.link_bytes_per_second);
-    cost.reduce = (replicated ? once : 0) + (width > 1 ? 2 * once * (width - 1) / width : 0);
+    const double around_the_ring = 2.0 * (width - 1) / width;
+    cost.reduce = (replicated ? once : 0) + static_cast<Tick>(static_cast<double>(once) * around_the_ring);
     step =
         std::max(step, transfer_time(2 * cost.optimizer_bytes + cost.weight_bytes, hardware.memory_bytes_per_second));
     model.stages.push_back(cost);

@@ -50,6 +50,9 @@ Status check(const Hardware& hardware);
 // Cuts: stage s is blocks [cuts[s], cuts[s + 1]).
 using Cuts = std::vector<int>;
 
+// The sums over blocks [begin, end): times, activations, and bytes of state. Nothing that depends on a placement.
+StageCost stage_cost(const ModelProfile& profile, int begin, int end);
+
 // Costs of the stages that the cuts make, on this hardware, under this placement, with `width` groups.
 TimingModel timing_model(const ModelProfile& profile, const Hardware& hardware, const Placement& placement, int width,
                          const Cuts& cuts);

@@ -14,6 +14,13 @@ Status check_request(const ScheduleRequest& request) {
     return invalid_argument(std::string(name) + " is " + std::to_string(value) + ", must be at least " +
                             std::to_string(least));
   };
+  // Far more than anybody runs, and small enough that products fit and a hostile text cannot ask for all memory.
+  constexpr int kMost = 1'000'000;
+  constexpr int kMostChunks = 1000;
+  if (request.depth > kMost / kMostChunks || request.width > kMost || request.windows > kMost ||
+      request.chunks_per_device > kMostChunks) {
+    return invalid_argument("the schedule is too large", "at most 1,000 devices and 1,000,000 groups and windows");
+  }
   EVERSTEP_TRY(at_least("depth", request.depth, 1));
   EVERSTEP_TRY(at_least("width", request.width, 1));
   EVERSTEP_TRY(at_least("windows", request.windows, 1));

@@ -75,6 +75,11 @@ struct Schedule {
   // Whether the pipeline is empty when the window starts, so that the whole window runs on one version of the weights.
   bool starts_drained(std::int64_t window) const;
 
+  // Whether backwards of two windows meet in a chunk of this stage, which then needs two gradient buffers.
+  bool two_windows_meet(int stage) const {
+    return request.kind == ScheduleKind::kAmdp && stage == placement.stages() - 1;
+  }
+
   // Which minibatch of the training data a forward or backward is about.
   Position position_of(int worker, const Op& op) const;
 

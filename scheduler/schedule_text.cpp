@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <functional>
 
+#include "base/text.h"
 #include "scheduler/schedule.h"
 
 // everstep-schedule 1 kind=amdp depth=4 width=1 window=8 …
@@ -18,8 +18,9 @@ Error malformed(int line, const std::string& why) {
 
 template <typename Integer>
 bool read_integer(std::string_view text, Integer& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
+  const auto number = parse_number<Integer>(text);
+  value = number.value_or(0);
+  return number.has_value();
 }
 
 // Takes the text up to the next separator (or all of it) off the front.

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "base/number_text.h"
+#include "base/text.h"
 
 namespace everstep::scheduler {
 namespace {

@@ -28,8 +28,7 @@ std::int64_t resident_bytes(const Schedule& schedule, int device, const std::vec
   std::int64_t bytes = 0;
   for (const int stage : placement.stages_on(device)) {
     const StageCost& cost = stages[stage];
-    const bool two_windows_meet = schedule.request.kind == ScheduleKind::kAmdp && stage == placement.stages() - 1;
-    bytes += weight_versions * cost.weight_bytes + (two_windows_meet ? 2 : 1) * cost.gradient_bytes;
+    bytes += weight_versions * cost.weight_bytes + (schedule.two_windows_meet(stage) ? 2 : 1) * cost.gradient_bytes;
     if (placement.owner_of(stage) == device) bytes += cost.optimizer_bytes;
   }
   return bytes;
@@ -90,9 +89,11 @@ Timeline time_schedule(const Schedule& schedule, const TimingModel& model) {
 }
 
 Result<SteadyState> steady_state(ScheduleRequest request, const TimingModel& model) {
-  // Updates are where all meet, so the second full window between two of them already repeats for ever; the first has
-  // the filling in it and the last the draining. A synchronous window stands alone.
-  request.windows = is_asynchronous(request.kind) ? 4 : 1;
+  // The first window has the filling in it and the last the draining. Where all meet at an update, the second one
+  // already repeats for ever; updates that are local to a stage let the pipeline settle more slowly. A synchronous
+  // window stands alone.
+  const int settled = request.kind == ScheduleKind::kPipedream2bw ? 6 : 2;
+  request.windows = is_asynchronous(request.kind) ? settled + 2 : 1;
   request.first_window = 0;
   request.first_minibatch = 0;
   request.stop_after_rounds.reset();
@@ -102,7 +103,7 @@ Result<SteadyState> steady_state(ScheduleRequest request, const TimingModel& mod
   const Timeline timeline = time_schedule(*schedule, model);
   SteadyState steady;
   steady.window = is_asynchronous(request.kind)
-                      ? end_of_update(*schedule, timeline, 2) - end_of_update(*schedule, timeline, 1)
+                      ? end_of_update(*schedule, timeline, settled) - end_of_update(*schedule, timeline, settled - 1)
                       : timeline.makespan;
   for (const DeviceUse& use : timeline.workers) steady.busy_ticks += use.busy;
   steady.busy_ticks /= request.windows;

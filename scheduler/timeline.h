@@ -63,7 +63,8 @@ struct SteadyState {
   }
 };
 
-// `request.windows`, `first_minibatch`, `stop_after_rounds` are ignored: full windows are measured.
+// Full windows without drains in between are measured, whatever `request` says about windows, starts, stops and
+// flushes.
 Result<SteadyState> steady_state(ScheduleRequest request, const TimingModel& model);
 
 }  // namespace everstep::scheduler

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/number_text.h"
+#include "base/text.h"
 #include "scheduler/schedule_summary.h"
 #include "scheduler/svg.h"
 #include "scheduler/timeline_layout.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/number_text.h"
+#include "base/text.h"
 
 // Every text in the trace is made here of letters, digits and blanks, so nothing needs escaping.
 namespace everstep::scheduler {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "scheduler/execution.h"
 #include "scheduler/version_checks.h"

@@ -35,7 +35,7 @@ Status check_seen(const Schedule& schedule, const VersionTable& table) {
 
 Status check_buffers(const Schedule& schedule, const VersionTable& table) {
   for (const auto& [worker, stage] : table.doubly_buffered) {
-    if (schedule.request.kind == ScheduleKind::kAmdp && stage == schedule.placement.stages() - 1) continue;
+    if (schedule.two_windows_meet(stage)) continue;
     return broken("stage " + std::to_string(stage) + " of worker " + std::to_string(worker) +
                   " runs a backward of the next window before the update, and has one gradient buffer only");
   }

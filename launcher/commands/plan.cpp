@@ -1,8 +1,6 @@
-#include <algorithm>
-#include <cmath>
 #include <string>
 
-#include "base/number_text.h"
+#include "base/text.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/planning_options.h"
 #include "launcher/table.h"
@@ -44,7 +42,6 @@ Request read_request(const Config& config, Outcome& failure) {
   request.planning = read_planning_input(config, failure);
   if (failure) return request;
   Values values(config);
-  constexpr std::int64_t kMostWorkers = 16384;
   request.workers = static_cast<int>(values.integer("workers", {.min = 1, .max = kMostWorkers}));
   request.per_host = static_cast<int>(values.integer("per-host", {.min = 1, .max = kMostWorkers}));
   request.rows = static_cast<std::size_t>(values.integer("rows", {.min = 1, .max = 1'000'000}));
@@ -75,8 +72,8 @@ std::string survives_text(const scheduler::Survival& survives) {
     return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
   };
   if (survives.workers == 0) return "no loss without going back to a checkpoint";
-  return "any " + count(survives.workers, "worker") + ", any " + count(survives.hosts, "host") +
-         ", lost at once, without touching disk";
+  const std::string hosts = survives.hosts > 0 ? ", any " + count(survives.hosts, "host") : ", but no whole host";
+  return "any " + count(survives.workers, "worker") + hosts + ", lost at once, without touching disk";
 }
 
 Table stage_table(const ModelProfile& profile, const PlanReport& report) {
@@ -89,22 +86,16 @@ Table stage_table(const ModelProfile& profile, const PlanReport& report) {
                    {"owner"},
                    {"guards"}};
   const Plan& plan = report.plan;
-  const auto placement = scheduler::Placement::make(plan.kind, plan.depth);
-  for (int stage = 0; stage < placement->stages(); ++stage) {
-    Tick forward = 0;
-    Tick backward = 0;
-    std::int64_t parameters = 0;
-    for (int block = plan.cuts[stage]; block < plan.cuts[stage + 1]; ++block) {
-      forward += profile.blocks[block].forward;
-      backward += profile.blocks[block].backward;
-      parameters += profile.blocks[block].parameters;
-    }
+  const scheduler::Placement placement = placement_of(plan);
+  for (int stage = 0; stage < placement.stages(); ++stage) {
+    const scheduler::StageCost cost = stage_cost(profile, plan.cuts[stage], plan.cuts[stage + 1]);
+    const std::int64_t parameters = cost.weight_bytes / profile.weight_bytes;
     const std::string& first = profile.blocks[plan.cuts[stage]].name;
     const std::string& last = profile.blocks[plan.cuts[stage + 1] - 1].name;
     table.rows.push_back({std::to_string(stage), first == last ? first : first + " … " + last,
-                          fixed_text(to_ms(forward), 2), fixed_text(to_ms(backward), 2),
+                          fixed_text(to_ms(cost.forward), 2), fixed_text(to_ms(cost.backward), 2),
                           fixed_text(static_cast<double>(parameters) / 1e6, 1),
-                          worker_name(plan.workers[placement->owner_of(stage)]), list_workers(plan.guards[stage])});
+                          worker_name(plan.workers[placement.owner_of(stage)]), list_workers(plan.guards[stage])});
   }
   return table;
 }
@@ -235,10 +226,8 @@ Command plan_command() {
   spec.summary = "Show which worker would hold and do what";
   spec.text =
       "Chooses depth D, pipelines P and width W for a number of workers: every shape is timed with the model's profile "
-      "and "
-      "checked against memory, and the fastest that fits wins. Among plans within 3 % of it the one that moves the "
-      "least "
-      "state wins, then the one that survives the most losses.\n"
+      "and checked against memory, and the fastest that fits wins. Among plans within 3 % of it the one that moves the "
+      "least state wins, then the one that survives the most losses.\n"
       "Prints the plan with its estimates, the stages with the owner of their optimizer state, and the candidates.";
   spec.examples = {"everstep plan --workers=7 --model=gpt2-small --memory-gib=40",
                    "everstep plan --workers=7 --previous-workers=8 --per-host=4 --model=gpt-1.56b --json"};

@@ -76,7 +76,7 @@ PlanningInput read_planning_input(const Config& config, Outcome& failure) {
   Values values(config);
   PlanningInput input;
   scheduler::PlanOptions& options = input.options;
-  options.window = static_cast<int>(values.integer("window", {.min = 1, .max = 100'000'000}));
+  options.window = static_cast<int>(values.integer("window", {.min = 1, .max = 1'000'000}));
   options.redundancy = static_cast<int>(values.integer("redundancy", {.min = 0, .max = 64}));
   options.synchronous = values.flag("synchronous");
   scheduler::Hardware& hardware = options.hardware;

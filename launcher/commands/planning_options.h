@@ -8,6 +8,8 @@
 
 namespace everstep::launcher {
 
+inline constexpr int kMostWorkers = 16384;
+
 // The options of every command that makes plans: the model, the workers' hardware, the window.
 std::vector<OptionSpec> planning_options();
 

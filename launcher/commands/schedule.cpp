@@ -2,10 +2,9 @@
 #include <numeric>
 #include <string>
 
-#include "base/number_text.h"
+#include "base/text.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/output_file.h"
-#include "launcher/table.h"
 #include "launcher/values.h"
 #include "scheduler/comparison.h"
 #include "scheduler/schedule_summary.h"
@@ -78,7 +77,7 @@ Request read_request(const Config& config, Outcome& failure) {
   request.forward = integer("forward", 1, kMost);
   request.backward = integer("backward", 1, kMost);
   request.update = integer("update", 0, kMost);
-  request.columns = integer("columns", 10, kMost);
+  request.columns = integer("columns", 10, 10'000);
   request.ops = values.flag("ops");
   request.json = values.flag("json");
   failure = values.failure();
@@ -185,9 +184,10 @@ Outcome write_outputs(const Config& config, const Drawn& drawn, Streams& streams
 }
 
 Outcome print_comparison(const Config& config, Streams& streams) {
-  for (const char* other : {"svg", "trace", "ops", "json"}) {
-    if (config.setting(other).source != Source::kDefault)
-      return config.reject(other, "cannot be combined with --compare");
+  for (const Setting& other : config.settings) {
+    if (other.name != "compare" && other.source == Source::kFlag) {
+      return config.reject(other.name, "cannot be combined with --compare");
+    }
   }
   streams.out << to_markdown(scheduler::compare_schedules({4, 8, 16}, {1, 4}));
   return {};
@@ -225,9 +225,8 @@ Command schedule_command() {
   spec.summary = "Draw who does what when";
   spec.text =
       "Makes a schedule for equal stages on free links and draws its timeline: one row per device, a digit for the "
-      "forward "
-      "and a letter for the backward of a minibatch, U for an update, a dot for waiting. Below stand the share of busy "
-      "time, the time of one window, the minibatches in flight and how many met two weight versions.";
+      "forward and a letter for the backward of a minibatch, U for an update, a dot for waiting. Below stand the "
+      "share of busy time, the time of one window, the minibatches in flight and how many met two weight versions.";
   spec.examples = {"everstep schedule --depth=8 --kind=amdp --svg=amdp.svg --trace=amdp.json",
                    "everstep schedule --depth=4 --window=6 --windows=3 --ops", "everstep schedule --compare"};
   spec.options = {
@@ -248,8 +247,11 @@ Command schedule_command() {
       {.name = "backward", .value_name = "TICKS", .default_text = "2", .help = "Time of a backward"},
       {.name = "update", .value_name = "TICKS", .default_text = "1", .help = "Time of an update"},
       {.name = "columns", .value_name = "N", .default_text = "160", .help = "Characters to draw at most"},
-      {.name = "svg", .value_name = "FILE", .help = "Also write a picture"},
-      {.name = "trace", .value_name = "FILE", .help = "Also write a trace for ui.perfetto.dev"},
+      {.name = "svg", .value_name = "FILE", .help = "Also write a picture", .command_line_only = true},
+      {.name = "trace",
+       .value_name = "FILE",
+       .help = "Also write a trace for ui.perfetto.dev",
+       .command_line_only = true},
       {.name = "ops", .help = "Print the lists of ops instead of the drawing"},
       {.name = "json", .help = "Print the figures as JSON instead of the drawing"},
       {.name = "compare", .help = "Print how all kinds compare, as Markdown, and nothing else"},

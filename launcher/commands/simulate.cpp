@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "base/number_text.h"
+#include "base/text.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/output_file.h"
 #include "launcher/commands/planning_options.h"
@@ -22,7 +22,6 @@ using scheduler::MembershipTrace;
 using scheduler::PlanRate;
 using storage::Json;
 
-constexpr int kMostWorkers = 16384;
 constexpr std::size_t kMostCosts = 7;  // as many as there are colours for
 constexpr int kSamples = 400;
 
@@ -212,9 +211,8 @@ Command simulate_command() {
   spec.text =
       "Plays a trace of workers that join and leave. Each number of workers trains at the rate of its best plan; after "
       "each change nothing is done for the cost of a change, and a change in that time starts it anew. Every change "
-      "costs, also one that only takes or adds a spare. The goodput is the work done as a share of what changes "
-      "without "
-      "cost would allow.\n"
+      "costs, also one that only takes or adds a spare. The goodput is the work done as a share of what changes that "
+      "cost nothing would allow.\n"
       "A trace has lines 'milliseconds,add|remove,node' or 'date, time, number of workers'.";
   spec.examples = {"everstep simulate --trace=p3-trace.csv --cost=51.6,5,2 --svg=goodput.svg",
                    "everstep simulate --trace=p3-trace.csv --model=gpt-1.56b --memory-gib=80 --window=256 --json"};
@@ -227,7 +225,8 @@ Command simulate_command() {
       {.name = "min-workers", .value_name = "N", .default_text = "1", .help = "With fewer workers nothing runs"},
   };
   for (OptionSpec& option : planning_options()) spec.options.push_back(std::move(option));
-  spec.options.push_back({.name = "svg", .value_name = "FILE", .help = "Also write a picture over time"});
+  spec.options.push_back(
+      {.name = "svg", .value_name = "FILE", .help = "Also write a picture over time", .command_line_only = true});
   spec.options.push_back({.name = "json", .help = "Print JSON instead of tables"});
   return {spec, run};
 }

@@ -2,27 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+
+#include "base/text.h"
 
 namespace everstep::storage {
 namespace {
-
-// "3" and "0.1", not "3.0": a limit in a message need not tell integers from other numbers.
-template <typename Number>
-std::string digits_of(Number value) {
-  std::array<char, 32> buffer{};
-  return {buffer.data(), std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr};
-}
-
-// " from 1 to 8", " of at least 1", " of at most 8", or nothing when the range is that of the type.
-template <typename Number>
-std::string range_text(Number min, Number max) {
-  const bool has_min = min != std::numeric_limits<Number>::lowest();
-  const bool has_max = max != std::numeric_limits<Number>::max();
-  if (has_min && has_max) return " from " + digits_of(min) + " to " + digits_of(max);
-  if (has_min) return " of at least " + digits_of(min);
-  return has_max ? " of at most " + digits_of(max) : "";
-}
 
 // Numbers are shown, since what is wrong may be their size; strings may be long, and their type is the news.
 std::string describe(const Json& json) {

@@ -20,5 +20,11 @@ TEST(Tick, ReadsInSeconds) {
   EXPECT_EQ(to_seconds(-250'000'000), -0.25);
 }
 
+TEST(Tick, RoundsSecondsAndStopsBeforeSumsOverflow) {
+  EXPECT_EQ(ticks_of(1.5e-9), 2);
+  EXPECT_EQ(ticks_of(2.5), 2'500'000'000);
+  EXPECT_EQ(ticks_of(1e300), Tick{1} << 52);
+}
+
 }  // namespace
 }  // namespace everstep

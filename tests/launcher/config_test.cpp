@@ -138,5 +138,19 @@ TEST(ConfigDeathTest, KnowsOnlyTheOptionsOfItsCommand) {
   EXPECT_DEATH(static_cast<void>(config.setting("sugar")), "everstep brew has no option --sugar");
 }
 
+TEST(MergeConfig, TakesFilesToWriteFromTheCommandLineOnly) {
+  CommandSpec spec;
+  spec.name = "draw";
+  spec.options = {{.name = "svg", .value_name = "FILE", .help = "picture", .command_line_only = true}};
+  ConfigSources sources;
+  sources.environment = {{"EVERSTEP_SVG", "precious"}};
+  sources.file = ConfigFile{"everstep.conf", "svg = precious\n"};
+  const auto elsewhere = merge_config(spec, sources);
+  ASSERT_TRUE(elsewhere.ok()) << elsewhere.error();
+  EXPECT_FALSE(elsewhere->is_set("svg"));
+  sources.args.values["svg"] = "mine";
+  EXPECT_EQ(merge_config(spec, sources)->setting("svg").text, "mine");
+}
+
 }  // namespace
 }  // namespace everstep::launcher

@@ -1,9 +1,9 @@
 #include "scheduler/partition.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <functional>
+
+#include <gtest/gtest.h>
 
 #include "tests/scheduler/planning_support.h"
 

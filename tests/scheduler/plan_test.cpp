@@ -1,9 +1,9 @@
 #include "scheduler/plan.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <set>
+
+#include <gtest/gtest.h>
 
 #include "tests/scheduler/planning_support.h"
 
@@ -21,7 +21,8 @@ Plan shaped(ScheduleKind kind, int depth, int width, Cuts cuts) {
   return plan;
 }
 
-Plan seated(Plan plan, const ModelProfile& profile, const std::vector<WorkerInfo>& workers, const Plan* previous = nullptr) {
+Plan seated(Plan plan, const ModelProfile& profile, const std::vector<WorkerInfo>& workers,
+            const Plan* previous = nullptr) {
   seat_workers(plan, profile, workers, previous);
   return plan;
 }
@@ -62,7 +63,8 @@ TEST(SeatWorkers, MovesNothingWhenAGroupGoesAway) {
   const auto workers = crew(8);
   const Plan before = seated(shaped(ScheduleKind::kAmdp, 4, 2, {0, 2, 4, 6, 9}), profile, workers);
   for (std::size_t lost = 0; lost < 8; ++lost) {
-    const Plan after = seated(shaped(ScheduleKind::kAmdp, 4, 1, {0, 2, 4, 6, 9}), profile, without(workers, lost), &before);
+    const Plan after =
+        seated(shaped(ScheduleKind::kAmdp, 4, 1, {0, 2, 4, 6, 9}), profile, without(workers, lost), &before);
     EXPECT_EQ(moved_bytes(profile, &before, after), 0) << "without worker " << lost;
     EXPECT_EQ(after.spares.size(), 3U);
   }
@@ -119,10 +121,13 @@ TEST(SeatWorkers, MovesNearlyAsLittleAsTheBestSeatingThereIs) {
     const ModelProfile profile = random_profile(8, seed);
     for (const int from : {2, 3, 4, 5, 6}) {
       for (const int to : {2, 3, 4, 5}) {
-        const auto kind_at = [](int depth) { return is_amdp_depth(depth) ? ScheduleKind::kAmdp : ScheduleKind::kOneFOneB; };
+        const auto kind_at = [](int depth) {
+          return is_amdp_depth(depth) ? ScheduleKind::kAmdp : ScheduleKind::kOneFOneB;
+        };
         const auto workers = crew(6);
         const Plan before = seated(shaped(kind_at(from), from, 1, placement_cuts(from)), profile, workers);
-        const Plan after = seated(shaped(kind_at(to), to, 1, placement_cuts(to)), profile, without(workers, 1), &before);
+        const Plan after =
+            seated(shaped(kind_at(to), to, 1, placement_cuts(to)), profile, without(workers, 1), &before);
         const double moved = static_cast<double>(moved_bytes(profile, &before, after));
         const double best = static_cast<double>(fewest_moved(profile, before, after, without(workers, 1)));
         EXPECT_LE(moved, 1.35 * best) << from << " -> " << to << " seed " << seed;

@@ -1,10 +1,10 @@
 #include "scheduler/planner.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <optional>
 #include <tuple>
+
+#include <gtest/gtest.h>
 
 #include "scheduler/estimate.h"
 #include "scheduler/guards.h"
@@ -39,7 +39,8 @@ std::optional<Candidate> plan_by_trying_everything(const ModelProfile& profile, 
       const PlanShape shape = make_shape(profile, options.hardware, kind, *Placement::make(kind, depth));
       if (shape.largest_peak() > options.hardware.memory_bytes) continue;
       for (int width = 1; depth * width <= std::min(count, options.window); ++width) {
-        const SteadyState steady = window_time(profile, options.hardware, shape, options.window, width, options.preload);
+        const SteadyState steady =
+            window_time(profile, options.hardware, shape, options.window, width, options.preload);
         Tried tried;
         tried.plan.kind = kind;
         tried.plan.depth = depth;
@@ -68,7 +69,8 @@ std::optional<Candidate> plan_by_trying_everything(const ModelProfile& profile, 
   for (Tried& tried : all) {
     if (static_cast<double>(tried.candidate.window_time) > 1.03 * static_cast<double>(fastest)) continue;
     seat_workers(tried.plan, profile, workers, previous);
-    place_guards(tried.plan, tried.stages, workers, options.redundancy, options.hardware.memory_bytes, tried.free_bytes);
+    place_guards(tried.plan, tried.stages, workers, options.redundancy, options.hardware.memory_bytes,
+                 tried.free_bytes);
     tried.candidate.survives = survival_of(tried.plan, tried.stages, workers, fewest, tried.free_bytes);
     tried.candidate.moved_bytes = previous != nullptr ? moved_bytes(profile, previous, tried.plan) : 0;
     if (!best || rank(tried.candidate) < rank(*best)) best = tried.candidate;
@@ -110,7 +112,8 @@ TEST(Planner, AgreesWithOneThatTriesEverythingWhenAPlanIsRunning) {
       options.hardware.memory_bytes = std::int64_t{6} << 30;
       options.previous = plan(profile, crew(before, 2), options)->plan;
       for (int count = 1; count <= 10; ++count) {
-        const std::string what = std::to_string(before) + " -> " + std::to_string(count) + ", seed " + std::to_string(seed);
+        const std::string what =
+            std::to_string(before) + " -> " + std::to_string(count) + ", seed " + std::to_string(seed);
         expect_agreement(profile, crew(count, 2), options, what);
       }
     }
@@ -217,13 +220,28 @@ TEST(Planner, RefusesImpossibleWishes) {
   odd.depth = 3;
   EXPECT_NE(message(8, odd).find("AMDP needs a depth of 2 or a multiple of 4"), std::string::npos);
   EXPECT_NE(message(0, {}).find("at least one worker"), std::string::npos);
+  PlanOptions compared;
+  compared.kind = ScheduleKind::kGpipe;
+  EXPECT_NE(message(8, compared).find("to compare with"), std::string::npos);
+  PlanOptions contradictory;
+  contradictory.kind = ScheduleKind::kAmdp;
+  contradictory.synchronous = true;
+  EXPECT_NE(message(8, contradictory).find("not synchronous"), std::string::npos);
+  PlanOptions endless;
+  endless.window = 1'000'001;
+  EXPECT_NE(message(8, endless).find("between 1 and 1000000"), std::string::npos);
+  PlanOptions corrupt;
+  corrupt.previous = plan(profile, crew(4))->plan;
+  corrupt.previous->cuts.pop_back();
+  EXPECT_NE(message(4, corrupt).find("contradicts itself"), std::string::npos);
   EXPECT_NE(plan(profile, {crew(1)[0], crew(1)[0]}).error().message.find("twice"), std::string::npos);
 }
 
 TEST(Estimate, BoundsNeverExceedTheTimelinesTime) {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     const ModelProfile profile = random_profile(12, seed);
-    for (const ScheduleKind kind : {ScheduleKind::kAmdp, ScheduleKind::kAmdpSync, ScheduleKind::kOneFOneB, ScheduleKind::kTwoDirections}) {
+    for (const ScheduleKind kind :
+         {ScheduleKind::kAmdp, ScheduleKind::kAmdpSync, ScheduleKind::kOneFOneB, ScheduleKind::kTwoDirections}) {
       for (int depth = 1; depth <= 12; ++depth) {
         const auto placement = Placement::make(kind, depth);
         if (!placement) continue;
@@ -241,13 +259,15 @@ TEST(Estimate, BoundsNeverExceedTheTimelinesTime) {
 
 TEST(Estimate, ExtrapolatesLongWindowsAsTheFullTimelineTimesThem) {
   const ModelProfile profile = random_profile(10, 9);
-  for (const ScheduleKind kind : {ScheduleKind::kAmdp, ScheduleKind::kOneFOneB}) {
-    const auto placement = Placement::make(kind, 4);
+  for (const auto& [kind, depth] :
+       {std::pair(ScheduleKind::kAmdp, 4), std::pair(ScheduleKind::kOneFOneB, 5),
+        std::pair(ScheduleKind::kTwoDirections, 6), std::pair(ScheduleKind::kTwoDirections, 10)}) {
+    const auto placement = Placement::make(kind, depth);
     const PlanShape shape = make_shape(profile, {}, kind, *placement);
     ScheduleRequest request;
     request.kind = kind;
-    request.depth = 4;
-    request.window = 4 * 40 + 3;
+    request.depth = depth;
+    request.window = depth * 40 + 3;
     const auto full = steady_state(request, timing_model(profile, {}, *placement, 1, shape.cuts));
     const SteadyState quick = window_time(profile, {}, shape, request.window, 1, 2);
     EXPECT_NEAR(static_cast<double>(quick.window) / static_cast<double>(full->window), 1, 1e-3) << to_string(kind);

@@ -9,7 +9,8 @@ namespace everstep::scheduler {
 namespace {
 
 TEST(ModelShape, KnowsThePublishedModelsByName) {
-  for (const char* name : {"gpt2-small", "gpt2-medium", "gpt2-large", "gpt2-xl", "gpt-1.56b", "bert-base", "bert-1.04b"}) {
+  for (const char* name :
+       {"gpt2-small", "gpt2-medium", "gpt2-large", "gpt2-xl", "gpt-1.56b", "bert-base", "bert-1.04b"}) {
     ASSERT_TRUE(find_model(name).ok()) << name;
     EXPECT_TRUE(check(estimate_profile(*find_model(name))).ok()) << name;
   }
@@ -35,7 +36,8 @@ TEST(ModelShape, HasThePublishedNumbersOfParameters) {
 
 TEST(ModelShape, CostsTheHeadOfThePapersGptAboutTwoAndAThirdBlocks) {
   const ModelProfile profile = estimate_profile(*find_model("gpt-1.56b"));
-  const double ratio = static_cast<double>(profile.blocks.back().forward) / static_cast<double>(profile.blocks[1].forward);
+  const double ratio =
+      static_cast<double>(profile.blocks.back().forward) / static_cast<double>(profile.blocks[1].forward);
   EXPECT_NEAR(ratio, 2.365, 0.001);
 }
 
@@ -45,6 +47,9 @@ TEST(Profile, IsRefusedWithTheBlockAndTheFieldNamed) {
   profile.blocks[2].backward = 0;
   EXPECT_NE(check(profile).error().message.find("block 2"), std::string::npos);
   EXPECT_NE(check(profile).error().message.find("backward"), std::string::npos);
+  profile = even_profile(3);
+  for (BlockProfile& block : profile.blocks) block.parameters = std::int64_t{1} << 41;
+  EXPECT_NE(check(profile).error().message.find("parameters of all blocks"), std::string::npos);
   profile.blocks.clear();
   EXPECT_NE(check(profile).error().message.find("number of blocks"), std::string::npos);
 }

@@ -1,7 +1,5 @@
-#include "base/number_text.h"
+#include "base/text.h"
 
-#include <array>
-#include <charconv>
 #include <cmath>
 
 #include "base/check.h"
@@ -25,6 +23,13 @@ std::string number_text(double value, int max_decimals) {
     if (text.back() == '.') text.pop_back();
   }
   return text == "-0" ? "0" : text;
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r";
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
 }  // namespace everstep

@@ -1,0 +1,48 @@
+#include "base/text.h"
+
+#include <gtest/gtest.h>
+
+namespace everstep {
+namespace {
+
+TEST(NumberText, WritesNoMoreThanNeeded) {
+  EXPECT_EQ(number_text(2.5, 2), "2.5");
+  EXPECT_EQ(number_text(2, 2), "2");
+  EXPECT_EQ(number_text(100, 0), "100");
+  EXPECT_EQ(number_text(-0.001, 2), "0");
+  EXPECT_EQ(number_text(1e20, 1), "100000000000000000000");
+}
+
+TEST(FixedText, RoundsToTheDigitsAskedFor) {
+  EXPECT_EQ(fixed_text(0.8207, 3), "0.821");
+  EXPECT_EQ(fixed_text(1, 3), "1.000");
+  EXPECT_EQ(fixed_text(2, 0), "2");
+  EXPECT_EQ(fixed_text(-1.25, 1), "-1.2");
+  EXPECT_EQ(fixed_text(1e308, 2).size(), 312U);
+}
+
+TEST(Trimmed, DropsBlanksAtTheEndsOnly) {
+  EXPECT_EQ(trimmed("  a b\t\r"), "a b");
+  EXPECT_EQ(trimmed(" \t "), "");
+  EXPECT_EQ(trimmed(""), "");
+}
+
+TEST(ParseNumber, ReadsTheWholeTextOrNothing) {
+  EXPECT_EQ(parse_number<int>("-12"), -12);
+  EXPECT_EQ(parse_number<double>("1e3"), 1000.0);
+  for (const char* text : {"", " 1", "1 ", "+1", "1x", "99999999999"})
+    EXPECT_EQ(parse_number<int>(text), std::nullopt) << text;
+}
+
+TEST(RangeText, NamesTheEndsThatAreNotThoseOfTheType) {
+  constexpr int kMin = std::numeric_limits<int>::min();
+  constexpr int kMax = std::numeric_limits<int>::max();
+  EXPECT_EQ(range_text(1, 8), " from 1 to 8");
+  EXPECT_EQ(range_text(1, kMax), " of at least 1");
+  EXPECT_EQ(range_text(kMin, 8), " of at most 8");
+  EXPECT_EQ(range_text(kMin, kMax), "");
+  EXPECT_EQ(range_text(0.0, 0.5, true), " above 0 and at most 0.5");
+}
+
+}  // namespace
+}  // namespace everstep
