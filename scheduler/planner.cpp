@@ -146,11 +146,11 @@ class Planner {
     }
   }
 
-  // Fewer workers than this fit no plan that keeps the wishes.
+  // Fewer workers than this fit no plan that keeps the wishes for kind and depth.
   int fewest_workers() const {
     int fewest = std::numeric_limits<int>::max();
     for (const PlanShape& shape : shapes_) {
-      if (fits(shape)) fewest = std::min(fewest, shape.placement.depth() * options_.width.value_or(1));
+      if (fits(shape)) fewest = std::min(fewest, shape.placement.depth());
     }
     return fewest;
   }

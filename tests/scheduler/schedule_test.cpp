@@ -54,8 +54,13 @@ TEST(Schedule, NeedsAMinibatchPerDeviceInEveryWindow) {
   EXPECT_THAT(refusal_of(request_of(kAmdp, 4, 3, 11, 2)),
               AllOf(HasSubstr("11 minibatches"), HasSubstr("12 devices"), HasSubstr("hint")));
   EXPECT_THAT(refusal_of(request_of(kAmdp, 4, 1, 0, 1)), HasSubstr("window of 0"));
-  EXPECT_THAT(refusal_of(request_of(kAmdp, 1 << 20, 1 << 20, std::numeric_limits<int>::max(), 1)),
-              HasSubstr("1099511627776 devices"));
+  EXPECT_THAT(refusal_of(request_of(kAmdp, 1000, 1'000'000, std::numeric_limits<int>::max() / 4, 1)),
+              HasSubstr("1000000000 devices"));
+}
+
+TEST(Schedule, RefusesSizesThatNobodyRuns) {
+  EXPECT_THAT(refusal_of(request_of(kAmdp, 1004, 1, 5000, 1)), HasSubstr("too large"));
+  EXPECT_THAT(refusal_of(request_of(kAmdp, 4, 1, 4, 1'000'001)), HasSubstr("too large"));
 }
 
 TEST(Slices, CoverTheWindowsFromTheFirstMinibatchToTheEnd) {
