@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 namespace everstep {
 namespace {
@@ -17,7 +18,8 @@ void check_failed(const char* file, int line, const char* condition, std::string
   const std::string text = std::string(file) + ":" + std::to_string(line) + ": check failed: " + condition + ": " +
                            std::string(message) + "\n";
   std::fputs(text.c_str(), stderr);
-  if (failure_hook != nullptr) failure_hook(text);
+  // A hook that fails a check itself must not call itself again.
+  if (const CheckFailureHook hook = std::exchange(failure_hook, nullptr)) hook(text);
   std::abort();
 }
 

@@ -7,8 +7,8 @@
 #include "scheduler/validate.h"
 
 // The scheduler's figures. A plan is made at every membership change, a schedule at every generation: both must be
-// small beside the change itself. Limits (docs/planning.md has figures): plan for 64 workers 50 ms, for 1,024 workers 1 s; schedule at
-// D=64, T=4 10 ms; validate the same 50 ms.
+// small beside the change itself. Limits (docs/planning.md has figures): plan for 64 workers 50 ms, for 1,024 workers 1
+// s; schedule at D=64, T=4 10 ms; validate the same 50 ms.
 namespace everstep::scheduler {
 namespace {
 

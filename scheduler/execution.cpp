@@ -17,8 +17,9 @@ ComputeKeys::ComputeKeys(const Schedule& schedule)
 }
 
 bool ComputeKeys::contains(int group, const Op& op) const {
+  if (op.window < first_window_) return false;
   const std::int64_t slice = op.window - first_window_;
-  if (slice < 0 || slice + 1 >= std::ssize(slice_begin_)) return false;
+  if (slice >= std::ssize(slice_begin_) - 1) return false;
   if (op.stage < 0 || op.stage >= static_cast<int>(stages_)) return false;
   if (op.minibatch < 0 || op.minibatch >= static_cast<int>(depth_) || op.round < 0) return false;
   return key(group, op) / stages_ < slice_begin_[slice + 1];

@@ -32,7 +32,8 @@ struct Execution {
   std::optional<Hang> hang;
 };
 
-// A directed link between two workers delivers in order; `transfer` occupies it, `latency` does not.
+// A directed link between two workers carries one tensor after the other: `transfer` occupies it, `latency` does not.
+// It delivers in order as long as all its tensors have the same latency.
 struct MessageCost {
   Tick transfer = 0;
   Tick latency = 0;

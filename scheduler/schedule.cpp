@@ -17,9 +17,14 @@ Status check_request(const ScheduleRequest& request) {
   // Far more than anybody runs, and small enough that products fit and a hostile text cannot ask for all memory.
   constexpr int kMost = 1'000'000;
   constexpr int kMostChunks = 1000;
+  constexpr int kMostMinibatches = 1'000'000'000;
+  constexpr std::int64_t kLastPosition = std::int64_t{1} << 60;
   if (request.depth > kMost / kMostChunks || request.width > kMost || request.windows > kMost ||
-      request.chunks_per_device > kMostChunks) {
-    return invalid_argument("the schedule is too large", "at most 1,000 devices and 1,000,000 groups and windows");
+      request.chunks_per_device > kMostChunks || request.window > kMostMinibatches ||
+      request.first_window > kLastPosition / std::max(1, request.window)) {
+    return invalid_argument(
+        "the schedule is too large",
+        "at most 1,000 devices, 1,000,000 groups and windows, 1,000,000,000 minibatches per window");
   }
   EVERSTEP_TRY(at_least("depth", request.depth, 1));
   EVERSTEP_TRY(at_least("width", request.width, 1));

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <set>
 
 #include "base/text.h"
 #include "scheduler/schedule.h"
@@ -87,7 +88,9 @@ const std::array<Field, 12>& fields() {
 Result<ScheduleRequest> parse_request(std::string_view line) {
   if (line.substr(0, kMagic.size()) != kMagic) return malformed(1, "does not start with '" + std::string(kMagic) + "'");
   line.remove_prefix(kMagic.size());
+  if (!line.empty() && line.front() != ' ') return malformed(1, "expected a blank after '" + std::string(kMagic) + "'");
   ScheduleRequest request;
+  std::set<std::string_view> seen;
   while (!line.empty()) {
     std::string_view pair = take_until(line, ' ');
     if (pair.empty()) continue;
@@ -95,6 +98,7 @@ Result<ScheduleRequest> parse_request(std::string_view line) {
     const std::string_view name = take_until(pair, '=');
     const auto field = std::find_if(fields().begin(), fields().end(), [&](const Field& f) { return f.name == name; });
     if (field == fields().end() || !field->read(request, pair)) return malformed(1, "cannot read '" + whole + "'");
+    if (!seen.insert(field->name).second) return malformed(1, std::string(field->name) + " is given twice");
   }
   return request;
 }

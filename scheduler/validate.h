@@ -21,8 +21,10 @@ InFlightLimits in_flight_limits(const Schedule& schedule);
 //  - in order: on every directed link tensors are consumed in the order in which they are sent, and all members of a
 //    mirror group (over all groups) start their collectives in one order;
 //  - bounded: in-flight minibatches stay within in_flight_limits;
-//  - current: forward and backward of a minibatch differ by at most one weight version, each gradient enters the update
-//    of its own window exactly once, and captures hold exactly the rounds they name (see versions.h).
+//  - current: only round 0 of an asynchronous window may read weights of the version before, so at most one version
+//  lies
+//    between forward and backward; each gradient enters the update of its own window exactly once, with as many
+//    gradient buffers as the chunk has; captures hold exactly the rounds they name (see versions.h).
 Status validate(const Schedule& schedule);
 
 }  // namespace everstep::scheduler
