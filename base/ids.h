@@ -37,7 +37,7 @@ using Position = Counter<struct PositionTag>;
 struct WorkerId {
   std::array<std::uint64_t, 2> words{};
 
-  auto operator<=>(const WorkerId&) const = default;
+  auto operator<=>(const WorkerId&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 mistakes the 0
 };
 
 // 32 lower-case hexadecimal digits.

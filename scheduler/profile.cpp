@@ -100,7 +100,7 @@ TimingModel timing_model(const ModelProfile& profile, const Hardware& hardware, 
   }
   const auto workers = static_cast<unsigned>(placement.depth() * width);
   const int hops = std::bit_width(workers - 1);  // of the exchange of the global norm, there and back
-  model.update = 2 * hops * hardware.link_latency + step + broadcast;
+  model.update = Tick{2} * hops * hardware.link_latency + step + broadcast;
   return model;
 }
 

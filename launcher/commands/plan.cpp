@@ -76,6 +76,10 @@ std::string survives_text(const scheduler::Survival& survives) {
   return "any " + count(survives.workers, "worker") + hosts + ", lost at once, without touching disk";
 }
 
+std::string range_of_names(const std::string& first, const std::string& last) {
+  return first == last ? first : first + " … " + last;
+}
+
 Table stage_table(const ModelProfile& profile, const PlanReport& report) {
   Table table;
   table.columns = {{"stage", Align::kRight},
@@ -92,9 +96,8 @@ Table stage_table(const ModelProfile& profile, const PlanReport& report) {
     const std::int64_t parameters = cost.weight_bytes / profile.weight_bytes;
     const std::string& first = profile.blocks[plan.cuts[stage]].name;
     const std::string& last = profile.blocks[plan.cuts[stage + 1] - 1].name;
-    table.rows.push_back({std::to_string(stage), first == last ? first : first + " … " + last,
-                          fixed_text(to_ms(cost.forward), 2), fixed_text(to_ms(cost.backward), 2),
-                          fixed_text(static_cast<double>(parameters) / 1e6, 1),
+    table.rows.push_back({std::to_string(stage), range_of_names(first, last), fixed_text(to_ms(cost.forward), 2),
+                          fixed_text(to_ms(cost.backward), 2), fixed_text(static_cast<double>(parameters) / 1e6, 1),
                           worker_name(plan.workers[placement.owner_of(stage)]), list_workers(plan.guards[stage])});
   }
   return table;
