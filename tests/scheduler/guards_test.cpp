@@ -1,9 +1,9 @@
 #include "scheduler/guards.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <set>
+
+#include <gtest/gtest.h>
 
 #include "scheduler/planner.h"
 #include "tests/scheduler/planning_support.h"
@@ -36,7 +36,8 @@ std::set<WorkerId> holders_of(const Plan& plan, int stage) {
 bool state_survives(const Plan& plan, const std::set<WorkerId>& lost) {
   for (int stage = 0; stage + 1 < static_cast<int>(plan.cuts.size()); ++stage) {
     const std::set<WorkerId> holders = holders_of(plan, stage);
-    if (std::all_of(holders.begin(), holders.end(), [&](const WorkerId& id) { return lost.contains(id); })) return false;
+    if (std::all_of(holders.begin(), holders.end(), [&](const WorkerId& id) { return lost.contains(id); }))
+      return false;
   }
   return true;
 }
@@ -60,8 +61,8 @@ TEST(Guards, MakeThePromisedSurvivalTrueForEverySetOfLosses) {
   struct Case {
     int workers, per_host, depth, width, redundancy;
   };
-  for (const Case& c : {Case{8, 1, 4, 1, 1}, Case{8, 2, 4, 2, 1}, Case{12, 4, 8, 1, 1}, Case{8, 4, 8, 1, 1}, Case{9, 3, 4, 2, 2}, Case{6, 2, 2, 3, 0},
-                        Case{7, 7, 4, 1, 2}, Case{10, 2, 5, 2, 3}}) {
+  for (const Case& c : {Case{8, 1, 4, 1, 1}, Case{8, 2, 4, 2, 1}, Case{12, 4, 8, 1, 1}, Case{8, 4, 8, 1, 1},
+                        Case{9, 3, 4, 2, 2}, Case{6, 2, 2, 3, 0}, Case{7, 7, 4, 1, 2}, Case{10, 2, 5, 2, 3}}) {
     const auto workers = crew(c.workers, c.per_host);
     const PlanReport report = planned(profile, workers, c.depth, c.width, c.redundancy);
     std::vector<std::vector<WorkerId>> singles;
