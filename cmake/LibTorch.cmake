@@ -10,7 +10,7 @@ execute_process(COMMAND ${CMAKE_COMMAND} -E compare_files ${wheels} ${EVERSTEP_V
   RESULT_VARIABLE wheels_differ OUTPUT_QUIET ERROR_QUIET)
 if(wheels_differ)
   message(FATAL_ERROR "LibTorch as pinned in ${wheels} is not in ${EVERSTEP_VENV} (hint: run scripts/setup, or configure "
-    "with -DEVERSTEP_TORCH=OFF)")
+    "with -DEVERSTEP_CORE_ONLY=ON)")
 endif()
 
 file(STRINGS ${wheels} torch_pin REGEX "^torch==")

@@ -37,14 +37,14 @@ const std::vector<Home>& homes() {
       {{"H5", "hdf5"}, {"storage/hdf5/"}},
       {{"openssl/"}, {"storage/openssl/"}},
       {{"etcd/", "google/protobuf/", "grpc/", "grpcpp/"}, {"elastic/etcd/"}},
-      {{"ATen/", "c10/", "torch/"}, {"trainer/torch/", "tests/toolchain/"}},
-      {{"ucm/", "ucp/", "ucs/", "uct/", "xxhash.h"}, {"trainer/ucx/"}},
+      {{"ATen/", "c10/", "torch/"}, {"trainer/torch/", "tests/toolchain/", "tests/trainer/oracle/"}},
+      {{"ucm/", "ucp/", "ucs/", "uct/", "xxh"}, {"trainer/ucx/"}},
       {{"cuda", "nccl.h"}, {"trainer/nccl/"}},
       {{"cxxopts.hpp"}, {"launcher/options.cpp"}},
       {{"fmt/", "httplib.h", "prometheus/", "spdlog/", "yaml-cpp/"}, {"launcher/"}},
       {{"benchmark/", "gmock/", "gtest/", "rapidcheck"}, {"tests/", "bench/"}},
-      {{"arpa/", "fcntl.h", "netdb.h", "netinet/", "poll.h", "signal.h", "spawn.h", "sys/", "unistd.h"},
-       {"storage/posix/", "trainer/ucx/", "launcher/", "tests/"}},
+      {{"arpa/", "fcntl.h", "ifaddrs.h", "netdb.h", "netinet/", "poll.h", "signal.h", "spawn.h", "sys/", "unistd.h"},
+       {"storage/posix/", "trainer/data/", "trainer/ucx/", "launcher/", "tests/", "bench/"}},
   };
   return table;
 }

@@ -1,0 +1,60 @@
+#include "tests/trainer/loop/counting_stage.h"
+
+#include <utility>
+
+namespace everstep::trainer {
+namespace {
+
+class CountingStage final : public StageCompute {
+ public:
+  CountingStage(const StageRequest& request, int stage, int worker, Sightings& sightings)
+      : request_(request), stage_(stage), worker_(worker), sightings_(sightings) {}
+
+  Result<Output> forward(Position position, Buffer) override {
+    see(position, true);
+    const bool last = request_.layout.end_block == request_.model.blocks();
+    return Output{last ? Buffer{} : boundary(), last ? static_cast<double>(position.value) : 0.0};
+  }
+
+  Result<Buffer> backward(Position position, Buffer, int parity) override {
+    see(position, false);
+    for (float& sum : request_.memory.gradients[parity].as<float>()) sum += 1;
+    return request_.layout.first_block == 0 ? Buffer{} : boundary();
+  }
+
+  Result<Output> evaluate(std::int64_t index, Buffer) override {
+    const bool last = request_.layout.end_block == request_.model.blocks();
+    return Output{last ? Buffer{} : boundary(), last ? static_cast<double>(index) : 0.0};
+  }
+
+  bool take_overflow(int) override { return false; }
+
+ private:
+  Buffer boundary() const { return allocate_zeroed(request_.model.boundary_bytes()); }
+  void see(Position position, bool forward) {
+    sightings_.add(worker_, {stage_, position.value, forward, request_.memory.weights.as<float>()[0]});
+  }
+
+  StageRequest request_;
+  int stage_;
+  int worker_;
+  Sightings& sightings_;
+};
+
+class NoData final : public DataSource {
+ public:
+  Result<Minibatch> training(Position) const override { return Minibatch{}; }
+  Result<Minibatch> validation(std::int64_t) const override { return Minibatch{}; }
+  std::int64_t validation_minibatches() const override { return 1000; }
+};
+
+}  // namespace
+
+std::unique_ptr<StageCompute> make_counting_stage(const StageRequest& request, int stage, int worker,
+                                                  Sightings& sightings) {
+  return std::make_unique<CountingStage>(request, stage, worker, sightings);
+}
+
+std::unique_ptr<DataSource> make_no_data() { return std::make_unique<NoData>(); }
+
+}  // namespace everstep::trainer

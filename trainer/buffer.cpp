@@ -1,0 +1,20 @@
+#include "trainer/buffer.h"
+
+#include <cstring>
+#include <new>
+
+namespace everstep::trainer {
+
+Buffer allocate_scratch(std::size_t bytes) {
+  constexpr std::align_val_t kAlignment{64};
+  void* const memory = ::operator new(bytes, kAlignment);
+  return {{memory, [](void* block) { ::operator delete(block, kAlignment); }}, static_cast<std::byte*>(memory), bytes};
+}
+
+Buffer allocate_zeroed(std::size_t bytes) {
+  Buffer buffer = allocate_scratch(bytes);
+  std::memset(buffer.data, 0, bytes);
+  return buffer;
+}
+
+}  // namespace everstep::trainer

@@ -1,0 +1,71 @@
+#include "trainer/input_queue.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace everstep::trainer {
+namespace {
+
+using scheduler::Op;
+using scheduler::OpKind;
+using scheduler::Schedule;
+
+// Enough for jitter; each costs a boundary tensor of memory.
+constexpr std::size_t kReceivesAhead = 4;
+
+// The frame that carries what `op` makes.
+FrameHeader header_of(const Op& op, const FrameHeader& job) {
+  FrameHeader header = job;
+  header.kind = op.kind == OpKind::kForward ? FrameKind::kActivation : FrameKind::kInputGradient;
+  header.window = op.window;
+  header.round = op.round;
+  header.minibatch = op.minibatch;
+  header.stage = op.stage;
+  return header;
+}
+
+}  // namespace
+
+InputOrigin input_of(const Schedule& schedule, int worker, const Op& op, const FrameHeader& job) {
+  Op producer = op;
+  producer.stage += op.kind == OpKind::kForward ? -1 : 1;
+  if (producer.stage < 0 || producer.stage == schedule.placement.stages()) return {};
+  return {schedule.worker_of(schedule.group_of(worker), schedule.pipeline_of(op), producer.stage),
+          header_of(producer, job)};
+}
+
+OutputTarget output_of(const Schedule& schedule, int worker, const Op& op, const FrameHeader& job) {
+  const int next_stage = op.stage + (op.kind == OpKind::kForward ? 1 : -1);
+  if (next_stage < 0 || next_stage == schedule.placement.stages()) return {};
+  return {schedule.worker_of(schedule.group_of(worker), schedule.pipeline_of(op), next_stage), header_of(op, job)};
+}
+
+InputQueue::InputQueue(Transport& transport, const OpStream& stream, const FrameHeader& job, std::size_t bytes)
+    : transport_(transport), stream_(stream), job_(job), bytes_(bytes) {}
+
+void InputQueue::post_ahead(std::int64_t index, std::int64_t last_window, Version version) {
+  if (index > scanned_) scanned_ = index;
+  for (; posted_.size() < kReceivesAhead && scanned_ < stream_.size(); ++scanned_) {
+    const Op op = stream_.at(scanned_);
+    if (op.window > last_window) return;
+    if (!is_compute(op)) continue;
+    InputOrigin origin = input_of(stream_.pattern(), transport_.worker(), op, job_);
+    if (origin.from < 0) continue;
+    origin.header.length = bytes_;
+    origin.header.version = version;
+    Buffer buffer = allocate_scratch(bytes_);
+    const ReceiveId receive = transport_.post_receive(origin.from, Channel::kTensors, origin.header, buffer);
+    posted_.push_back({scanned_, receive, std::move(buffer)});
+  }
+}
+
+Result<Buffer> InputQueue::take(std::int64_t index, std::chrono::milliseconds timeout) {
+  if (posted_.empty() || posted_.front().index != index) return Buffer{};
+  Posted input = std::move(posted_.front());
+  posted_.pop_front();
+  EVERSTEP_TRY(transport_.wait(input.receive, timeout));
+  return std::move(input.buffer);
+}
+
+}  // namespace everstep::trainer

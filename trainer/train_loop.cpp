@@ -1,0 +1,30 @@
+#include "trainer/train_loop.h"
+
+#include <algorithm>
+
+#include "trainer/worker.h"
+
+namespace everstep::trainer {
+
+Result<TrainResult> train(const TrainOptions& options, const DataSource& data, Transport& transport,
+                          const TrainHooks& hooks) {
+  auto made = Worker::make(options, data, transport, hooks);
+  if (!made) return made.error();
+  Worker& worker = **made;
+  TrainResult result;
+  const std::int64_t between_evaluations = options.evaluate_every > 0 ? options.evaluate_every : options.steps;
+  const std::int64_t minibatches = std::min(options.evaluate_minibatches, data.validation_minibatches());
+  while (worker.version().value < options.steps && !worker.stopped()) {
+    EVERSTEP_TRY(worker.run(std::min(between_evaluations, options.steps - worker.version().value)));
+    result = worker.result();
+    if (options.evaluate_every == 0 || minibatches == 0) continue;
+    const auto loss = worker.evaluate(minibatches);
+    if (!loss) return loss.error();
+    result.validation_loss = *loss;
+    if (hooks.on_validation) hooks.on_validation(worker.version().value, *loss);
+  }
+  worker.hand_over_weights();
+  return result;
+}
+
+}  // namespace everstep::trainer

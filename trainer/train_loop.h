@@ -1,0 +1,80 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/tick.h"
+#include "scheduler/profile.h"
+#include "scheduler/schedule.h"
+#include "trainer/flight_recorder.h"
+#include "trainer/learning_rate.h"
+#include "trainer/optimizer.h"
+#include "trainer/stage_compute.h"
+#include "trainer/transport.h"
+
+namespace everstep::trainer {
+
+struct TrainOptions {
+  // Who runs what: kind, depth, width, window M and preload; `windows` is not looked at. Cuts has one stage per stage
+  // of the placement. PipeDream-2BW cannot be trained: its updates are local to a stage.
+  scheduler::ScheduleRequest schedule;
+  scheduler::Cuts cuts;
+
+  ModelConfig model;
+  Accumulation accumulation = Accumulation::kFloat;
+  bool stash = false;  // run every backward on the weights of its forward; costs a second copy of each chunk's weights
+  AdamOptions adam;
+  LearningRate learning_rate;
+  std::int64_t steps = 100;         // updates
+  std::int64_t evaluate_every = 0;  // updates; 0 = never. The pipeline is drained for it
+  std::int64_t evaluate_minibatches = 8;
+  std::uint64_t lineage = 0;
+  Generation generation;
+  std::chrono::milliseconds peer_timeout{60'000};  // how long a worker waits for any one frame
+};
+
+// What all workers know after an update. The busy fraction is over all workers since the previous update.
+struct StepReport {
+  std::int64_t step = 0;  // updates so far
+  double loss = 0;        // mean over the window's minibatches
+  double gradient_norm = 0;
+  double learning_rate = 0;
+  bool skipped = false;  // the gradient was not finite
+  double busy = 0;
+  Tick at = 0;
+};
+
+// How the loop reaches the world outside. `now` and `make_stage` must be set.
+struct TrainHooks {
+  std::function<Tick()> now;
+  std::function<std::unique_ptr<StageCompute>(const StageRequest&)> make_stage;
+  std::function<void(const StageLayout&, const Buffer& weights)> initialise_weights;
+  std::function<void(const StageLayout&, const Buffer& master)> initialise_master;
+  std::function<void(const StepReport&)> on_step;  // on every worker, after each update
+  std::function<void(std::int64_t step, double loss)> on_validation;
+  std::function<void(const OpRecord&)> on_op;  // for --trace
+  std::function<bool()> stop_requested;        // asked at updates: the run ends at the next window's end
+  std::function<void(int stage, const StageLayout&, const Buffer& weights)> on_end;  // final weights of each chunk
+  FlightRecorder* recorder = nullptr;
+};
+
+struct TrainResult {
+  std::int64_t steps = 0;
+  std::int64_t skipped = 0;
+  StepReport last;
+  std::optional<double> validation_loss;  // the last one measured
+};
+
+// Trains as worker `transport.worker()` (group * depth + device), from initial weights to `options.steps` updates or to
+// a requested stop. All workers must be given the same options. Runs the schedule op by op as it stands; after a
+// failure the transport is unusable and the weights are not to be trusted.
+Result<TrainResult> train(const TrainOptions& options, const DataSource& data, Transport& transport,
+                          const TrainHooks& hooks);
+
+}  // namespace everstep::trainer

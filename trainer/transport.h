@@ -1,0 +1,66 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "base/result.h"
+#include "trainer/buffer.h"
+#include "trainer/frame.h"
+
+namespace everstep::trainer {
+
+// Independent ordered streams between two workers, so that a tensor never waits behind a reduce.
+enum class Channel : std::uint8_t { kTensors, kCollectives, kRecords };
+inline constexpr int kChannels = 3;
+
+// Names a posted receive. Never reused within one transport.
+using ReceiveId = std::uint64_t;
+
+// Moves frames between the workers of one generation. One thread calls; adapters may have a service thread of their
+// own.
+//
+// Per (sender, receiver, channel) frames arrive in the order they were sent, and receives match them in the order they
+// were posted. The first error (a peer died, a frame that was not the expected one, a deadline that passed, abort())
+// ends the transport for good: every later call returns that error at once, nothing hangs, and the transport is thrown
+// away, never reused.
+//
+// Errors: kUnavailable a peer died (the message names the worker) · kDeadlineExceeded nothing came in time ·
+// kStaleGeneration a frame of another generation · kInternal a frame that the plan does not expect, or damaged in
+// transit · kCancelled abort() was called.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  virtual int worker() const = 0;   // this one
+  virtual int workers() const = 0;  // of the plan
+
+  // Hands a frame over and returns at once; it never waits for the receiver. `header.length` must be the payload's
+  // size. The transport keeps `payload` until it is delivered; the caller must not change its bytes before then.
+  virtual void send(int to, Channel channel, const FrameHeader& header, Buffer payload) = 0;
+
+  // Posts a receive of exactly `expected.length` bytes into `into`, and returns at once. A frame that is longer or is
+  // not the expected one (see check_frame) is refused, and no memory is ever allocated from what a header says. Until
+  // wait() returned, the bytes of `into` are undefined.
+  virtual ReceiveId post_receive(int from, Channel channel, const FrameHeader& expected, Buffer into) = 0;
+
+  // Whether wait() would return at once (also when it would return an error).
+  virtual bool ready(ReceiveId receive) = 0;
+
+  // The header of the received frame, whose payload is now in the buffer. Each receive is waited for once.
+  virtual Result<FrameHeader> wait(ReceiveId receive, std::chrono::milliseconds timeout) = 0;
+
+  // Waits until all frames handed over so far have left this worker's buffers.
+  virtual Status flush(std::chrono::milliseconds timeout) = 0;
+
+  // The error that ended the transport, if any: what a worker asks between two ops.
+  virtual Status status() = 0;
+
+  // Ends the transport from this side: wakes waiters with kCancelled. May be called from any thread.
+  virtual void abort(Error reason) = 0;
+
+  // Says goodbye, so that peers do not take the end of this process for a death, and waits for theirs. Call it after
+  // the last frame; no other call may follow.
+  virtual Status close(std::chrono::milliseconds timeout) = 0;
+};
+
+}  // namespace everstep::trainer

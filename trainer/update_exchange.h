@@ -1,0 +1,45 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "scheduler/schedule.h"
+#include "trainer/learning_rate.h"
+#include "trainer/model_config.h"
+#include "trainer/transport.h"
+#include "trainer/update_record.h"
+
+namespace everstep::trainer {
+
+// Gathers the records of all workers at worker 0 and returns them to everybody: once per window, two hops. The
+// capacities are per worker. Meeting here also tells each worker that all others have finished their reduces.
+Result<std::vector<UpdateRecord>> exchange_records(Transport& transport, const FrameHeader& header,
+                                                   const std::vector<RecordCapacity>& capacities,
+                                                   const UpdateRecord& mine, std::chrono::milliseconds timeout);
+
+// What each worker's record holds under this schedule: the entries of the stages it owns, and as many losses as
+// minibatches end on it in a window. `layouts` is per stage.
+std::vector<RecordCapacity> record_capacities(const scheduler::Schedule& schedule,
+                                              const std::vector<StageLayout>& layouts);
+
+// What everybody concludes from the records: a pure function, so all conclude the same.
+struct UpdateDecision {
+  bool finite = true;  // else the window is skipped
+  bool stop = false;
+  double loss = 0;  // mean over the window's minibatches, summed in their order
+  double gradient_norm = 0;
+  double busy = 0;
+};
+
+UpdateDecision decide_update(const scheduler::Schedule& schedule, const std::vector<StageLayout>& layouts,
+                             const std::vector<UpdateRecord>& records);
+
+// The mean of all losses, summed in the order of their minibatches. 0 if there are none.
+double mean_loss(const std::vector<UpdateRecord>& records);
+
+// What the gradient is multiplied by so that its norm is at most `limit` (0: no limit).
+double clip_scale(double norm, double limit);
+
+}  // namespace everstep::trainer

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "base/tick.h"
+#include "trainer/buffer.h"
+
+namespace everstep::trainer {
+
+struct MinibatchLoss {
+  int minibatch = 0;  // inside the window: 0 … M - 1
+  double loss = 0;
+
+  bool operator==(const MinibatchLoss&) const = default;
+};
+
+// What one worker brings to the update exchange, the only point of a window where all workers meet. Everything that
+// needs everybody's word rides on it.
+struct UpdateRecord {
+  bool finite = true;                   // no gradient of this worker's chunks was lost to NaN, infinity or overflow
+  bool stop_requested = false;          // somebody asked this worker to end the run
+  Tick busy = 0;                        // computing since the last exchange
+  Tick elapsed = 0;                     // since the last exchange
+  std::vector<double> sums_of_squares;  // per entry of the stages this worker owns, stages ascending
+  std::vector<MinibatchLoss> losses;    // of the window's minibatches that ended here
+
+  bool operator==(const UpdateRecord&) const = default;
+};
+
+// How much a worker's record may hold: known to all from the plan, so that its size on the wire is fixed and a lying
+// peer cannot make anybody allocate.
+struct RecordCapacity {
+  std::size_t sums_of_squares = 0;
+  std::size_t losses = 0;
+
+  std::size_t bytes() const;
+};
+
+// Writes the record into `bytes`, which are exactly as many as the capacity says.
+void encode_record(const UpdateRecord& record, const RecordCapacity& capacity, std::span<std::byte> bytes);
+
+// Refuses anything that encode_record would not have made from a record that fits.
+Result<UpdateRecord> decode_record(const RecordCapacity& capacity, std::span<const std::byte> bytes);
+
+}  // namespace everstep::trainer

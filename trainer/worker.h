@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "trainer/gradient_reduction.h"
+#include "trainer/input_queue.h"
+#include "trainer/train_loop.h"
+#include "trainer/update_exchange.h"
+
+namespace everstep::trainer {
+
+// One worker's state and the ops on it: what train() interprets a schedule with. The options, transport and hooks must
+// outlive it.
+class Worker {
+ public:
+  // Checks the options, allocates the chunks of this worker and fills in their initial weights.
+  static Result<std::unique_ptr<Worker>> make(const TrainOptions& options, const DataSource& data, Transport& transport,
+                                              const TrainHooks& hooks);
+  virtual ~Worker() = default;
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // Runs windows [version, version + windows) and drains, or stops early where a stop was agreed on.
+  Status run(std::int64_t windows);
+
+  // Forward only over the first minibatches of the validation split; the pipeline must be drained. All workers get the
+  // mean loss.
+  Result<double> evaluate(std::int64_t minibatches);
+
+  Version version() const { return version_; }
+  bool stopped() const { return stopped_; }
+  const TrainResult& result() const { return result_; }
+
+  // Calls hooks.on_end with the weights of each chunk.
+  void hand_over_weights() const;
+
+ protected:
+  Worker(const TrainOptions& options, Transport& transport, const TrainHooks& hooks, scheduler::Schedule shape);
+  static Result<scheduler::Schedule> shape_of(const TrainOptions& options, const Transport& transport);
+  void prepare(const DataSource& data);
+
+  // The two decisions that tests take wrongly, to prove that the checks would notice: which op comes next, and which
+  // gradient buffer a backward adds to.
+  virtual scheduler::Op op_at(std::int64_t index) const { return stream_->at(index); }
+  virtual int parity_of(const scheduler::Op& op) const { return static_cast<int>(op.window % 2); }
+
+  const OpStream& stream() const { return *stream_; }
+
+ private:
+  // A stage replica on this device.
+  struct Chunk {
+    int stage = 0;
+    ChunkMemory memory;
+    Buffer previous_weights;  // of the version before, with options.stash only
+    std::unique_ptr<StageCompute> compute;
+    std::unique_ptr<StageOptimizer> optimizer;        // on the owner only
+    std::map<std::int64_t, Version> forward_version;  // by position, of the minibatches in flight
+  };
+  static constexpr std::size_t kOpsKept = 64;
+
+  static FrameHeader job_of(const TrainOptions& options);
+  Chunk make_chunk(int stage, const DataSource& data) const;
+  Chunk& chunk_of(int stage);
+  bool owns(int stage) const;
+
+  Status run_op(std::int64_t index, const scheduler::Op& op);
+  Status forward(std::int64_t index, const scheduler::Op& op);
+  Status backward(std::int64_t index, const scheduler::Op& op);
+  Status update(const scheduler::Op& op);
+
+  Result<Buffer> take_input(std::int64_t index);
+  void send_output(const scheduler::Op& op, Buffer output);
+  std::int64_t last_certain_window() const;
+
+  struct EvaluationOp;  // evaluation.cpp
+  static std::vector<EvaluationOp> evaluation_ops(const scheduler::Schedule& shape, std::int64_t minibatches,
+                                                  int worker);
+  static FrameHeader activation_header(FrameHeader header, const EvaluationOp& op, int stage);
+  Result<double> evaluate_one(const FrameHeader& header, const EvaluationOp& op);
+
+  void stash_weights();
+  UpdateRecord record_of(std::int64_t window);
+  void apply(const UpdateDecision& decision, std::int64_t window);
+  double learning_rate_after(std::int64_t window) const;
+  Status share_weights(std::int64_t window);
+  void zero_gradients(std::int64_t window, bool owned_too);
+  void report(const UpdateDecision& decision, std::int64_t window);
+
+  const TrainOptions& options_;
+  Transport& transport_;
+  const TrainHooks& hooks_;
+  scheduler::Schedule shape_;         // who is where; its lists are those of the first window
+  std::vector<StageLayout> layouts_;  // per stage
+  std::vector<RecordCapacity> capacities_;
+  std::vector<Chunk> chunks_;  // stages ascending
+  GradientReduction reduction_;
+  FlightRecorder own_recorder_;
+  FlightRecorder& recorder_;
+
+  std::unique_ptr<OpStream> stream_;
+  std::unique_ptr<InputQueue> inputs_;
+  Version version_;
+  std::int64_t applied_ = 0;                                   // updates that were not skipped
+  std::map<std::int64_t, std::vector<MinibatchLoss>> losses_;  // by window
+  Tick busy_ = 0;                                              // since the last exchange
+  Tick last_exchange_ = 0;
+  bool stopped_ = false;
+  TrainResult result_;
+};
+
+}  // namespace everstep::trainer

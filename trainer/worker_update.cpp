@@ -1,0 +1,113 @@
+#include <cstring>
+#include <utility>
+
+#include "trainer/worker.h"
+
+namespace everstep::trainer {
+
+Status Worker::update(const scheduler::Op& op) {
+  EVERSTEP_TRY(reduction_.finish(options_.peer_timeout));
+  FrameHeader header = job_of(options_);
+  header.window = op.window;
+  auto records = exchange_records(transport_, header, capacities_, record_of(op.window), options_.peer_timeout);
+  recorder_.input_ready(hooks_.now());
+  if (!records) return records.error();
+  const UpdateDecision decision = decide_update(shape_, layouts_, *records);
+  if (options_.stash) stash_weights();
+  if (decision.finite) {
+    apply(decision, op.window);
+    EVERSTEP_TRY(share_weights(op.window));
+  }
+  zero_gradients(op.window, !decision.finite);
+  if (decision.stop) {
+    stream_->end_after(last_certain_window());
+    stopped_ = true;
+  }
+  version_ = version_.next();
+  report(decision, op.window);
+  return {};
+}
+
+void Worker::stash_weights() {
+  for (Chunk& chunk : chunks_) {
+    std::memcpy(chunk.previous_weights.data, chunk.memory.weights.data, chunk.memory.weights.size);
+  }
+}
+
+UpdateRecord Worker::record_of(std::int64_t window) {
+  UpdateRecord record;
+  for (Chunk& chunk : chunks_) {
+    record.finite = !chunk.compute->take_overflow(static_cast<int>(window % 2)) && record.finite;
+    if (!chunk.optimizer) continue;
+    const std::vector<double> sums = chunk.optimizer->sums_of_squares(chunk.memory.gradients[window % 2]);
+    record.sums_of_squares.insert(record.sums_of_squares.end(), sums.begin(), sums.end());
+  }
+  record.losses = std::move(losses_[window]);
+  losses_.erase(window);
+  record.stop_requested = hooks_.stop_requested && hooks_.stop_requested();
+  const Tick now = hooks_.now();
+  record.busy = std::exchange(busy_, 0);
+  record.elapsed = now - std::exchange(last_exchange_, now);
+  return record;
+}
+
+void Worker::apply(const UpdateDecision& decision, std::int64_t window) {
+  const StepInput input{learning_rate_after(window), clip_scale(decision.gradient_norm, options_.adam.clip_norm),
+                        ++applied_};
+  for (Chunk& chunk : chunks_) {
+    if (chunk.optimizer) chunk.optimizer->step(input, chunk.memory.gradients[window % 2], chunk.memory.weights);
+  }
+}
+
+double Worker::learning_rate_after(std::int64_t window) const {
+  return options_.learning_rate.at((window + 1) * options_.schedule.window * options_.model.minibatch);
+}
+
+// Owners send first and descending, as the backwards that follow will need them.
+Status Worker::share_weights(std::int64_t window) {
+  FrameHeader header = job_of(options_);
+  header.kind = FrameKind::kWeights;
+  header.window = window;
+  header.version = version_.next();
+  const int first_of_group = shape_.group_of(transport_.worker()) * shape_.depth();
+  std::vector<PieceReceiver> receivers;
+  for (auto chunk = chunks_.rbegin(); chunk != chunks_.rend(); ++chunk) {
+    header.stage = chunk->stage;
+    if (!chunk->optimizer) {
+      const int owner = first_of_group + shape_.placement.owner_of(chunk->stage);
+      receivers.emplace_back(transport_, owner, header, chunk->memory.weights);
+      continue;
+    }
+    for (const int replica : shape_.placement.replicas_of(chunk->stage)) {
+      const int peer = first_of_group + replica;
+      if (peer != transport_.worker()) send_in_pieces(transport_, peer, header, chunk->memory.weights);
+    }
+  }
+  for (PieceReceiver& receiver : receivers) EVERSTEP_TRY(receiver.finish(options_.peer_timeout));
+  return {};
+}
+
+// The optimizer has zeroed what it used.
+void Worker::zero_gradients(std::int64_t window, bool owned_too) {
+  for (Chunk& chunk : chunks_) {
+    if (chunk.optimizer && !owned_too) continue;
+    const Buffer& gradient = chunk.memory.gradients[window % 2];
+    std::memset(gradient.data, 0, gradient.size);
+  }
+}
+
+void Worker::report(const UpdateDecision& decision, std::int64_t window) {
+  ++result_.steps;
+  if (!decision.finite) ++result_.skipped;
+  StepReport& report = result_.last;
+  report.step = window + 1;
+  report.loss = decision.loss;
+  report.gradient_norm = decision.gradient_norm;
+  report.learning_rate = learning_rate_after(window);
+  report.skipped = !decision.finite;
+  report.busy = decision.busy;
+  report.at = hooks_.now();
+  if (hooks_.on_step) hooks_.on_step(report);
+}
+
+}  // namespace everstep::trainer
