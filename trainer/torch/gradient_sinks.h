@@ -1,0 +1,34 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "trainer/stage_compute.h"
+#include "trainer/torch/block.h"
+
+namespace everstep::trainer {
+
+// Sums up the gradients of one stage in one flat buffer, as its layout says. A GradientSink speaks of one block's
+// parameters: select the block first.
+class StageGradients : public GradientSink {
+ public:
+  // The block whose parameters stand at `first_entry` and after in the layout.
+  void select_block(std::size_t first_entry) { first_entry_ = first_entry; }
+
+  // Whether a gradient could not be represented since the last call; resets it.
+  virtual bool take_overflow() = 0;
+
+ protected:
+  std::size_t entry_of(int parameter) const { return first_entry_ + static_cast<std::size_t>(parameter); }
+
+ private:
+  std::size_t first_entry_ = 0;
+};
+
+std::unique_ptr<StageGradients> make_stage_gradients(const StageLayout& layout, Accumulation accumulation,
+                                                     const Buffer& sums);
+
+// Views of a stage's parameters in a flat buffer of elements of this type, in the order of the layout.
+Tensors parameter_views(const StageLayout& layout, const Buffer& buffer, at::ScalarType type);
+
+}  // namespace everstep::trainer

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <optional>
+
+#include "trainer/torch/block.h"
+
+namespace everstep::trainer {
+
+// The pieces that blocks are made of. Activations are [tokens, hidden] matrices; parameters are named by their index in
+// the block, which is also their place in `weights`.
+
+inline constexpr double kGptNormEpsilon = 1e-5;
+inline constexpr double kBertNormEpsilon = 1e-12;
+
+// How a matrix of weights is stored.
+enum class MatrixOrder : std::uint8_t {
+  kInputOutput,  // GPT-2: one row per input
+  kOutputInput,  // BERT: one row per output
+};
+
+// A dense layer: weight at `weight`, bias at `weight + 1`.
+struct Dense {
+  int weight = 0;
+  MatrixOrder order = MatrixOrder::kOutputInput;
+
+  at::Tensor forward(const Tensors& weights, const at::Tensor& input) const;
+
+  // Both halves of a backward, the first of which returns the gradient of the input; and both at once.
+  at::Tensor input_gradient(const Tensors& weights, const at::Tensor& output_gradient) const;
+  void add_gradients(const at::Tensor& input, const at::Tensor& output_gradient, GradientSink& sink) const;
+  at::Tensor backward(const Tensors& weights, const at::Tensor& input, const at::Tensor& output_gradient,
+                      GradientSink& sink) const;
+};
+
+// A layer norm: weight at `weight`, bias at `weight + 1`.
+struct Norm {
+  int weight = 0;
+  double epsilon = kGptNormEpsilon;
+
+  struct Output {
+    at::Tensor value;
+    at::Tensor mean;
+    at::Tensor inverse_deviation;
+  };
+
+  Output forward(const Tensors& weights, const at::Tensor& input) const;
+
+  // Returns the gradient of the input.
+  at::Tensor backward(const Tensors& weights, const at::Tensor& input, const at::Tensor& mean,
+                      const at::Tensor& inverse_deviation, const at::Tensor& output_gradient, GradientSink& sink) const;
+};
+
+// Attention over rows of `length` tokens; queries, keys and values may be views with any stride between tokens.
+struct Attention {
+  std::int64_t length = 0;
+  std::int64_t heads = 0;
+  bool causal = false;
+  std::optional<at::Tensor> mask;
+
+  struct Output {
+    at::Tensor value;
+    at::Tensor log_sum;
+  };
+
+  struct Gradients {
+    at::Tensor query;
+    at::Tensor key;
+    at::Tensor value;
+  };
+
+  Output forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) const;
+  Gradients backward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const Output& output,
+                     const at::Tensor& output_gradient) const;
+
+ private:
+  at::Tensor by_head(const at::Tensor& activations) const;
+  at::Tensor by_token(const at::Tensor& activations) const;
+};
+
+Attention attention_of(const BlockCall& call);
+
+// Mean cross entropy of `logits` [n, classes] against those of `labels` [n] that are not kIgnoredLabel, in fp32
+// whatever the logits are; 0 if there are none.
+struct CrossEntropy {
+  at::Tensor loss;
+  at::Tensor log_probabilities;  // fp32
+};
+
+CrossEntropy cross_entropy(const at::Tensor& logits, const at::Tensor& labels);
+
+// The gradient of the logits where the loss counts with `weight`, in the precision `type`.
+at::Tensor cross_entropy_backward(const at::Tensor& log_probabilities, const at::Tensor& labels,
+                                  const at::Tensor& weight, at::ScalarType type);
+
+// The gradient of a table whose rows were looked up at `index` [n] to make the n rows of `gradient`.
+void add_lookup_gradient(int table, const at::Tensor& index, const at::Tensor& gradient, GradientSink& sink);
+
+// The gradient of a table of positions, whose first rows were added to every row of tokens.
+void add_position_gradient(int table, std::int64_t length, const at::Tensor& gradient, GradientSink& sink);
+
+}  // namespace everstep::trainer

@@ -1,0 +1,28 @@
+#include <string>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/GradMode.h>
+
+#include "trainer/torch/caching_allocator.h"
+#include "trainer/torch/torch_stage.h"
+
+namespace everstep::trainer {
+
+void prepare_torch(int threads) {
+  // Never freed: tensors of static storage may outlive main().
+  static auto* const allocator = new CachingAllocator;
+  c10::SetCPUAllocator(allocator);
+  at::set_num_threads(threads);
+  if (at::get_num_interop_threads() != 1) at::set_num_interop_threads(1);  // may be set once only
+  c10::GradMode::set_enabled(false);
+}
+
+const char* cpu_capability() {
+  static const std::string capability = at::get_cpu_capability();
+  return capability.c_str();
+}
+
+}  // namespace everstep::trainer

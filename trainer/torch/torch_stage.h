@@ -1,0 +1,25 @@
+#pragma once
+
+#include <memory>
+
+#include "trainer/stage_compute.h"
+
+namespace everstep::trainer {
+
+// Fills the flat weights of a stage with their initial values, bit-equal on every replica.
+void initialise_weights(const ModelConfig& config, const StageLayout& layout, const Buffer& weights);
+
+// The same in fp32 whatever the model's precision: what an owner's master starts from.
+void initialise_master(const ModelConfig& config, const StageLayout& layout, const Buffer& master);
+
+// A stage on LibTorch's CPU kernels.
+std::unique_ptr<StageCompute> make_torch_stage(const StageRequest& request);
+
+// Settings of the process, before any tensor exists: one thread per worker (bits repeat only with a fixed number), no
+// gradient recording, an allocator that keeps freed blocks.
+void prepare_torch(int threads);
+
+// The vector instructions that LibTorch's kernels chose here ("AVX2"): other ones may give other bits.
+const char* cpu_capability();
+
+}  // namespace everstep::trainer
