@@ -1,0 +1,141 @@
+#include <chrono>
+#include <iostream>
+#include <string>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "tests/trainer/ucx/worker_processes.h"
+
+namespace everstep::trainer {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// One clock for all processes of a machine.
+std::int64_t now_us() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+FrameHeader header(std::size_t length, std::int64_t window = 1) {
+  FrameHeader header;
+  header.window = window;
+  header.length = length;
+  return header;
+}
+
+Result<FrameHeader> receive(Transport& transport, int from, std::size_t length, std::chrono::milliseconds timeout) {
+  return transport.wait(transport.post_receive(from, Channel::kTensors, header(length), allocate_zeroed(length)),
+                        timeout);
+}
+
+// Sends frames around a ring until something happens; what that was.
+std::string run_ring(Transport& transport, std::size_t bytes) {
+  const int next = (transport.worker() + 1) % transport.workers();
+  const int previous = (transport.worker() + transport.workers() - 1) % transport.workers();
+  const Buffer payload = allocate_zeroed(bytes);
+  while (true) {
+    transport.send(next, Channel::kTensors, header(bytes), payload);
+    const Result<FrameHeader> received = receive(transport, previous, bytes, 10s);
+    if (!received) return received.error().line();
+  }
+}
+
+TEST(UcxProcesses, ExchangeFramesAndLeaveInPeace) {
+  WorkerProcesses workers(4, [](Transport& transport, const auto&) -> std::string {
+    for (int peer = 0; peer < 4; ++peer) {
+      transport.send(peer, Channel::kTensors, header(1 << 20), allocate_zeroed(1 << 20));
+    }
+    for (int peer = 0; peer < 4; ++peer) {
+      const Result<FrameHeader> received = receive(transport, peer, 1 << 20, 10s);
+      if (!received) return received.error().line();
+    }
+    const Status closed = transport.close(10s);
+    return closed ? "fine" : closed.error().line();
+  });
+  for (int worker = 0; worker < 4; ++worker) EXPECT_EQ(workers.finish(worker), "fine");
+}
+
+TEST(UcxProcesses, AKilledPeerIsSeenWithinMilliseconds) {
+  WorkerProcesses workers(4, [](Transport& transport, const std::function<void()>& ready) -> std::string {
+    ready();
+    if (transport.worker() == 2) std::this_thread::sleep_for(1h);
+    const Result<FrameHeader> received = receive(transport, 2, 8, 10s);
+    return std::to_string(now_us()) + " " + received.error().line();
+  });
+  workers.wait_until_ready();
+  std::this_thread::sleep_for(20ms);
+  const std::int64_t killed = now_us();
+  workers.send_signal(2, SIGKILL);
+  for (const int survivor : {0, 1, 3}) {
+    const std::string report = workers.finish(survivor);
+    const std::int64_t elapsed = std::stoll(report) - killed;
+    std::cout << "worker " << survivor << " saw the death after " << elapsed << " us\n";
+    EXPECT_LT(elapsed, 200'000);
+    EXPECT_THAT(report, HasSubstr("worker 2 died"));
+  }
+  EXPECT_EQ(workers.finish(2), "signal 9");
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a process was left behind";
+}
+
+TEST(UcxProcesses, SurvivorsOfAKillAmidTransfersNeverCrash) {
+  for (const std::size_t bytes : {1000UL, 1UL << 20, 8UL << 20}) {
+    for (int attempt = 0; attempt < 4; ++attempt) {
+      WorkerProcesses workers(3, [bytes](Transport& transport, const std::function<void()>& ready) {
+        ready();
+        return run_ring(transport, bytes);
+      });
+      workers.wait_until_ready();
+      std::this_thread::sleep_for(attempt * 7ms);
+      workers.send_signal(1, SIGKILL);
+      // Survivors end too, so the second to notice may see either.
+      for (const int survivor : {0, 2}) EXPECT_THAT(workers.finish(survivor), HasSubstr(" died (hint"));
+    }
+  }
+}
+
+TEST(UcxProcesses, AStoppedPeerIsADeadlineAndNotAHang) {
+  WorkerProcesses workers(2, [](Transport& transport, const std::function<void()>& ready) -> std::string {
+    ready();
+    if (transport.worker() == 1) std::this_thread::sleep_for(1h);
+    transport.send(1, Channel::kTensors, header(4 << 20), allocate_zeroed(4 << 20));
+    const std::string wait = receive(transport, 1, 8, 200ms).error().line();
+    return wait;
+  });
+  workers.wait_until_ready();
+  workers.send_signal(1, SIGSTOP);
+  EXPECT_THAT(workers.finish(0), HasSubstr("did not come from worker 1 within 200 ms"));
+  workers.send_signal(1, SIGKILL);
+  EXPECT_EQ(workers.finish(1), "signal 9");
+}
+
+TEST(UcxProcesses, AWaitingWorkerUsesNoProcessor) {
+  const auto processor_ms = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    const auto ms = [](const timeval& time) { return time.tv_sec * 1000 + time.tv_usec / 1000; };
+    return ms(usage.ru_utime) + ms(usage.ru_stime);
+  };
+  WorkerProcesses workers(2, [&](Transport& transport, const auto&) -> std::string {
+    transport.send(1 - transport.worker(), Channel::kTensors, header(8), allocate_zeroed(8));
+    if (!receive(transport, 1 - transport.worker(), 8, 10s)) return "1000000";
+    const std::int64_t before = processor_ms();
+    static_cast<void>(receive(transport, 1 - transport.worker(), 8, 500ms));
+    return std::to_string(processor_ms() - before);
+  });
+  for (int worker = 0; worker < 2; ++worker) {
+    const std::string used_ms = workers.finish(worker);
+    std::cout << "worker " << worker << " used " << used_ms << " ms in 500 ms\n";
+    EXPECT_LE(std::stoll(used_ms), 10);
+  }
+}
+
+}  // namespace
+}  // namespace everstep::trainer

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "trainer/transport.h"
+
+namespace everstep::trainer {
+
+// Real workers, one forked process each, connected by UCX. The test's own process must not have used UCX before: a fork
+// of a process with service threads is not sound.
+class WorkerProcesses {
+ public:
+  // What a worker does once it is connected, and what it has to say about it. `ready` tells the test that it may act.
+  using Body = std::function<std::string(Transport& transport, const std::function<void()>& ready)>;
+
+  WorkerProcesses(int workers, const Body& body);
+  ~WorkerProcesses();  // kills and reaps what still runs
+
+  WorkerProcesses(const WorkerProcesses&) = delete;
+  WorkerProcesses& operator=(const WorkerProcesses&) = delete;
+
+  // Until every worker called ready().
+  void wait_until_ready();
+
+  void send_signal(int worker, int signal);
+
+  // Waits for the worker's end; what it said, or "signal 9" or "exit 3".
+  std::string finish(int worker);
+
+ private:
+  struct Worker {
+    pid_t process = 0;
+    int pipe = -1;
+  };
+
+  std::vector<Worker> workers_;
+};
+
+}  // namespace everstep::trainer
