@@ -23,6 +23,9 @@ class RandomStream {
  public:
   constexpr RandomStream(std::uint64_t seed, std::uint64_t stream) : seed_(seed), stream_(stream) {}
 
+  constexpr std::uint64_t seed() const { return seed_; }
+  constexpr std::uint64_t stream() const { return stream_; }
+
   constexpr std::uint64_t bits(std::uint64_t index) const {
     const auto words = philox({low(seed_), high(seed_)}, {low(index), high(index), low(stream_), high(stream_)});
     return (std::uint64_t{words[1]} << 32) | words[0];

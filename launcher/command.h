@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@ namespace everstep::launcher {
 struct Streams {
   std::ostream& out;
   std::ostream& log;
+  std::size_t log_columns = 0;  // width of the terminal behind `log`; 0: there is none
 };
 
 // One word after `everstep`. `run` reads all its values before it starts to work (see values.h), and returns a Failure

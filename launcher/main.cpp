@@ -6,6 +6,7 @@
 #include <string_view>
 #include <system_error>
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "launcher/command.h"
@@ -25,12 +26,19 @@ Environment read_environment() {
   return environment;
 }
 
+// 0 if standard error is no terminal.
+std::size_t terminal_columns() {
+  winsize size{};
+  const bool is_terminal = isatty(STDERR_FILENO) != 0 && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0;
+  return is_terminal ? size.ws_col : 0;
+}
+
 int run(int argc, char** argv) {
   // A closed pipe must reach us as an error of write: on standard output it is no error, on a socket a peer's end.
   std::signal(SIGPIPE, SIG_IGN);
   DescriptorBuffer buffer(STDOUT_FILENO);
   std::ostream out(&buffer);
-  Streams streams{out, std::cerr};
+  Streams streams{out, std::cerr, terminal_columns()};
   ExitCode exit_code = run_command_line(all_commands(), {{argv + 1, argv + argc}, read_environment()}, streams);
   out.flush();
   // A reader such as `head` that left early has what it wanted.

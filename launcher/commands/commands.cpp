@@ -2,6 +2,8 @@
 
 namespace everstep::launcher {
 
-std::vector<Command> all_commands() { return {plan_command(), schedule_command(), simulate_command()}; }
+std::vector<Command> all_commands() {
+  return {train_command(), plan_command(), schedule_command(), simulate_command()};
+}
 
 }  // namespace everstep::launcher

@@ -12,5 +12,6 @@ std::vector<Command> all_commands();
 Command plan_command();
 Command schedule_command();
 Command simulate_command();
+Command train_command();
 
 }  // namespace everstep::launcher

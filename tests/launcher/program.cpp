@@ -1,6 +1,12 @@
 #include "tests/launcher/program.h"
 
-#include <cstdio>
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <thread>
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -8,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/text.h"
 
 namespace everstep::launcher {
 namespace {
@@ -27,8 +34,8 @@ std::string content(std::FILE* file) {
   return text;
 }
 
-// The program's exit code; its standard streams are the two descriptors.
-int spawn_and_wait(std::vector<std::string> args, std::vector<std::string> environment, int out, int log) {
+// Starts the program; its standard streams are the two descriptors.
+pid_t spawn(std::vector<std::string> args, std::vector<std::string> environment, int out, int log) {
   args.insert(args.begin(), EVERSTEP_PROGRAM);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -40,9 +47,34 @@ int spawn_and_wait(std::vector<std::string> args, std::vector<std::string> envir
       posix_spawn(&child, EVERSTEP_PROGRAM, &actions, nullptr, pointers(args).data(), pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   EVERSTEP_CHECK(error == 0, "cannot start the program");
+  return child;
+}
+
+int exit_code_of(int wait_status) { return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -WTERMSIG(wait_status); }
+
+int spawn_and_wait(const std::vector<std::string>& args, const std::vector<std::string>& environment, int out,
+                   int log) {
+  const pid_t child = spawn(args, environment, out, log);
   int status = 0;
   EVERSTEP_CHECK(waitpid(child, &status, 0) == child, "cannot wait for the program");
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  return exit_code_of(status);
+}
+
+// The state ('R', 'Z', …) and the parent of a process; nothing if there is no such process.
+struct ProcessLine {
+  char state = 0;
+  pid_t parent = 0;
+};
+
+std::optional<ProcessLine> process_line(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string text;
+  if (!std::getline(file, text)) return std::nullopt;
+  // The name before it may hold anything but ends with the last bracket.
+  std::istringstream rest(text.substr(text.rfind(')') + 1));
+  ProcessLine line;
+  rest >> line.state >> line.parent;
+  return line;
 }
 
 }  // namespace
@@ -53,6 +85,45 @@ Ended run_program(const std::vector<std::string>& args, const std::vector<std::s
   EVERSTEP_CHECK(out != nullptr && log != nullptr, "cannot make temporary files");
   const int exit_code = spawn_and_wait(args, environment, fileno(out), fileno(log));
   return {exit_code, content(out), content(log)};
+}
+
+RunningProgram::RunningProgram(const std::vector<std::string>& args)
+    : out_(std::tmpfile()), log_(std::tmpfile()), pid_(spawn(args, {}, fileno(out_), fileno(log_))) {}
+
+RunningProgram::~RunningProgram() {
+  if (pid_ > 0) wait(std::chrono::seconds(0));
+}
+
+std::vector<pid_t> RunningProgram::children() const {
+  std::vector<pid_t> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const auto process = parse_number<pid_t>(entry.path().filename().string());
+    if (!process) continue;
+    const auto line = process_line(*process);
+    if (line && line->parent == pid_) found.push_back(*process);
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void RunningProgram::signal(int number) const { ::kill(pid_, number); }
+
+Ended RunningProgram::wait(std::chrono::seconds limit) {
+  if (!is_gone_within(pid_, limit)) signal(SIGKILL);
+  int status = 0;
+  EVERSTEP_CHECK(waitpid(pid_, &status, 0) == pid_, "cannot wait for the program");
+  pid_ = -1;
+  return {exit_code_of(status), content(out_), content(log_)};
+}
+
+bool is_gone_within(pid_t process, std::chrono::milliseconds limit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (true) {
+    const auto line = process_line(process);
+    if (!line || line->state == 'Z' || line->state == 'X') return true;
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
 }
 
 Ended run_program_into(const std::string& device, const std::vector<std::string>& args) {

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <chrono>
+#include <cstdio>
 #include <string>
 #include <vector>
+
+#include <sys/types.h>
 
 namespace everstep::launcher {
 
@@ -14,7 +18,31 @@ struct Ended {
 // Runs the everstep program with these arguments and only these variables ("NAME=value") to its end.
 Ended run_program(const std::vector<std::string>& args, const std::vector<std::string>& environment = {});
 
-// The same with standard output at a place that fails: a device such as /dev/full, or a pipe without a reader if empty.
+// The program while it runs. It is killed if nobody waited for its end.
+class RunningProgram {
+ public:
+  explicit RunningProgram(const std::vector<std::string>& args);
+  RunningProgram(const RunningProgram&) = delete;
+  RunningProgram& operator=(const RunningProgram&) = delete;
+  ~RunningProgram();
+
+  pid_t pid() const { return pid_; }
+  // The processes that it started and that are still there, oldest first.
+  std::vector<pid_t> children() const;
+  void signal(int number) const;
+  // Its end, or what there is when the time is over; it is killed then.
+  Ended wait(std::chrono::seconds limit);
+
+ private:
+  std::FILE* out_;
+  std::FILE* log_;
+  pid_t pid_;
+};
+
+// Whether the process is gone, or only waits to be counted out, before the time is over.
+bool is_gone_within(pid_t process, std::chrono::milliseconds limit);
+
+// Runs it with standard output at a place that fails: a device such as /dev/full, or a pipe without a reader if empty.
 Ended run_program_into(const std::string& device, const std::vector<std::string>& args);
 
 }  // namespace everstep::launcher

@@ -1,0 +1,102 @@
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/loss_plot.h"
+#include "trainer/data/open_data.h"
+#include "trainer/threads/thread_transport.h"
+#include "trainer/torch/torch_stage.h"
+#include "trainer/train_loop.h"
+
+// Trains a small GPT with AMDP and with its synchronous twin, three seeds each, and draws the losses:
+// convergence CORPUS PICTURE [UPDATES]
+namespace everstep::bench {
+namespace {
+
+using scheduler::ScheduleKind;
+using trainer::TrainOptions;
+
+constexpr int kDepth = 4;
+constexpr int kRoundsPerUpdate = 4;
+constexpr std::uint64_t kSeeds[] = {1, 2, 3};
+
+TrainOptions options_of(ScheduleKind kind, std::uint64_t seed, std::int64_t updates) {
+  TrainOptions options;
+  options.schedule.kind = kind;
+  options.schedule.depth = kDepth;
+  options.schedule.window = kRoundsPerUpdate * kDepth;
+  options.cuts = {0, 2, 3, 4, 6};
+  options.model.shape = {"small", scheduler::ModelFamily::kGpt, 4, 64, 4, 64, 256};
+  options.model.minibatch = 2;
+  options.model.seed = seed;
+  const std::int64_t samples = updates * options.schedule.window * options.model.minibatch;
+  options.learning_rate = {.peak = 2e-3,
+                           .floor = 2e-4,
+                           .decay = trainer::Decay::kCosine,
+                           .warmup_samples = samples / 20,
+                           .total_samples = samples};
+  options.steps = updates;
+  return options;
+}
+
+// The loss of every update. Ends the program if training fails.
+std::vector<double> losses_of(const TrainOptions& options, const std::string& corpus) {
+  const auto data = trainer::open_data({.path = corpus, .validation_fraction = 0}, options.model).value();
+  const auto transports = trainer::make_thread_transports(kDepth);
+  std::vector<double> losses;
+  std::vector<std::thread> workers;
+  for (int worker = 0; worker < kDepth; ++worker) {
+    workers.emplace_back([&, worker] {
+      trainer::prepare_torch(1);
+      trainer::TrainHooks hooks;
+      hooks.now = [] { return Tick{std::chrono::steady_clock::now().time_since_epoch().count()}; };
+      hooks.make_stage = trainer::make_torch_stage;
+      hooks.initialise_weights = [&](const trainer::StageLayout& layout, const trainer::Buffer& weights) {
+        trainer::initialise_weights(options.model, layout, weights);
+      };
+      if (worker == 0) hooks.on_step = [&](const trainer::StepReport& report) { losses.push_back(report.loss); };
+      const auto result = trainer::train(options, *data, *transports[worker], hooks);
+      EVERSTEP_CHECK(result.ok(), result.error().line());
+      const Status closed = transports[worker]->close(std::chrono::seconds(60));
+      EVERSTEP_CHECK(closed.ok(), closed.error().line());
+    });
+  }
+  for (std::thread& worker : workers) worker.join();
+  return losses;
+}
+
+int run(const std::string& corpus, const std::string& picture, std::int64_t updates) {
+  trainer::prepare_torch(1);
+  std::printf("| seed | synchronous | AMDP | ratio |\n|---:|---:|---:|---:|\n");
+  std::vector<LossPair> pairs;
+  for (const std::uint64_t seed : kSeeds) {
+    LossPair& pair = pairs.emplace_back();
+    pair.seed = seed;
+    pair.synchronous = losses_of(options_of(ScheduleKind::kAmdpSync, seed, updates), corpus);
+    pair.amdp = losses_of(options_of(ScheduleKind::kAmdp, seed, updates), corpus);
+    const double synchronous = final_loss(pair.synchronous);
+    const double amdp = final_loss(pair.amdp);
+    std::printf("| %d | %.4f | %.4f | %.4f |\n", static_cast<int>(seed), synchronous, amdp, amdp / synchronous);
+    std::fflush(stdout);
+  }
+  std::ofstream file(picture);
+  file << draw_losses(pairs, "GPT, 4 layers of 64; D = " + std::to_string(kDepth) +
+                                 ", T = " + std::to_string(kRoundsPerUpdate) + "; final losses are means of the last " +
+                                 std::to_string(kFinalUpdates) + " updates");
+  return file.good() ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+}  // namespace
+}  // namespace everstep::bench
+
+int main(int count, char** arguments) {
+  if (count < 3 || count > 4) {
+    std::fprintf(stderr, "usage: convergence CORPUS PICTURE [UPDATES]\n");
+    return EXIT_FAILURE;
+  }
+  return everstep::bench::run(arguments[1], arguments[2], count == 4 ? std::atoll(arguments[3]) : 500);
+}

@@ -1,0 +1,188 @@
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <random>
+#include <string>
+
+#include "base/log_line.h"
+#include "launcher/commands/commands.h"
+#include "launcher/commands/output_file.h"
+#include "launcher/files.h"
+#include "launcher/train/host.h"
+#include "launcher/train/run_directory.h"
+#include "launcher/train/run_reporter.h"
+#include "launcher/train/run_summary.h"
+#include "launcher/train/run_trace.h"
+#include "launcher/train/supervisor.h"
+#include "launcher/train/train_plan.h"
+#include "launcher/train/worker_arguments.h"
+
+namespace everstep::launcher {
+namespace {
+
+constexpr std::size_t kLargestWorkerTrace = std::size_t{1} << 30;
+
+// All that is known before the first worker starts.
+struct Job {
+  TrainRequest request;
+  TrainPlan plan;
+  std::uint64_t lineage = 0;
+  RunDirectory directory;
+
+  int workers() const { return static_cast<int>(plan.plan.workers.size()); }
+};
+
+std::uint64_t random_lineage() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32) | device();
+}
+
+Job prepare(const Config& config, Outcome& failure) {
+  Job job;
+  job.request = read_train_request(config, host_memory_bytes(), failure);
+  if (failure) return job;
+  auto plan = make_train_plan(job.request);
+  if (!plan) {
+    failure = Failure(plan.error());
+    return job;
+  }
+  job.plan = *std::move(plan);
+  const int pipelines = job.plan.plan.pipelines;
+  if (job.request.pipelines.value_or(pipelines) != pipelines) {
+    const scheduler::Plan& chosen = job.plan.plan;
+    failure =
+        config.reject("pipelines", "the plan is " + describe(chosen.kind, chosen.depth, chosen.pipelines, chosen.width),
+                      "amdp has half as many pipelines as its depth, two-directions two, the others one");
+    return job;
+  }
+  if (job.request.data) {
+    const auto data = open_data(*job.request.data, job.request.options.model);
+    if (!data) {
+      failure = config.blame("data", data.error());
+      return job;
+    }
+  }
+  job.lineage = random_lineage();
+  const bool is_chosen = job.request.output.empty();
+  auto directory =
+      make_run_directory(is_chosen ? default_run_path(std::time(nullptr), job.lineage) : job.request.output);
+  if (!directory) {
+    failure = config.blame("output", directory.error());
+    return job;
+  }
+  job.directory = *std::move(directory);
+  return job;
+}
+
+void log_plan(const Job& job, Streams& streams) {
+  const scheduler::Plan& plan = job.plan.plan;
+  streams.log << LogLine("plan_chosen")
+                     .add("plan", describe(plan.kind, plan.depth, plan.pipelines, plan.width))
+                     .add("window", plan.window)
+                     .add("workers", job.workers())
+                     .add("reason", job.plan.reason)
+                     .text()
+              << std::endl;
+  const int idle = job.request.workers - job.workers();
+  if (idle > 0) streams.log << LogLine("workers_not_needed").add("workers", idle).text() << std::endl;
+}
+
+Supervision supervision_of(const Job& job, const Config& config, RunReporter& reporter) {
+  Supervision supervision;
+  for (int rank = 0; rank < job.workers(); ++rank) {
+    supervision.workers.push_back({sibling_program("everstep-worker"),
+                                   worker_arguments(config, {rank, job.lineage, job.directory.path}),
+                                   job.directory.worker_log(rank)});
+  }
+  supervision.setup = describe_setup(job.plan.plan);
+  supervision.timeout = job.request.options.peer_timeout;
+  supervision.on_start = [&reporter] { reporter.on_start(monotonic_now()); };
+  supervision.on_step = [&reporter](const trainer::StepReport& report) { reporter.on_step(report); };
+  supervision.on_validation = [&reporter](const Validation& validation) { reporter.on_validation(validation.loss); };
+  supervision.on_stop_request = [&reporter](int signal) {
+    reporter.note(LogLine("stopping")
+                      .add("signal", signal_name(signal))
+                      .add("until", "the end of the window")
+                      .add("at_once", "with a second signal")
+                      .text());
+  };
+  return supervision;
+}
+
+RunSummary summary_of(const Job& job, const RunReporter& reporter, const std::vector<Finished>& finished) {
+  RunSummary summary;
+  summary.steps = finished.front().steps;
+  summary.skipped = finished.front().skipped;
+  if (reporter.last()) summary.loss = reporter.last()->loss;
+  summary.validation_loss = reporter.validation_loss();
+  summary.rate = reporter.statistics().steady();
+  summary.seconds = reporter.statistics().seconds();
+  for (const Finished& worker : finished) summary.peak_bytes = std::max(summary.peak_bytes, worker.peak_bytes);
+  summary.predicted_bytes = job.plan.predicted_bytes;
+  summary.plan = job.plan.plan;
+  summary.output = job.directory.path;
+  return summary;
+}
+
+Outcome write_trace(const Job& job, const Config& config, Streams& streams) {
+  std::vector<std::string> workers;
+  for (int rank = 0; rank < job.workers(); ++rank) {
+    auto text = read_file(job.directory.worker_trace(rank), kLargestWorkerTrace);
+    if (!text) return text.error();
+    workers.push_back(*std::move(text));
+  }
+  const auto trace = merge_traces(job.plan.plan, workers);
+  if (!trace) return trace.error();
+  if (auto failure = write_output_file(config, "trace", *trace, streams)) return failure;
+  for (int rank = 0; rank < job.workers(); ++rank) std::filesystem::remove(job.directory.worker_trace(rank));
+  return {};
+}
+
+Outcome run(const Config& config, Streams& streams) {
+  Outcome failure;
+  const Job job = prepare(config, failure);
+  if (failure) return failure;
+  if (const Status kept = write_file(job.directory.config(), print_config(config)); !kept) return kept.error();
+  log_plan(job, streams);
+
+  const trainer::TrainOptions& options = job.request.options;
+  RunReporter reporter({options.steps, options.evaluate_every,
+                        options.model.tokens_per_minibatch() * job.plan.plan.window, job.directory.metrics()},
+                       streams);
+  const SupervisionEnd end = supervise(supervision_of(job, config, reporter));
+  reporter.on_end();
+  if (end.failure) return end.failure;
+
+  if (!job.request.trace.empty()) failure = write_trace(job, config, streams);
+  const RunSummary summary = summary_of(job, reporter, end.finished);
+  streams.out << (job.request.json ? summary_json(summary) + "\n" : summary_text(summary));
+  if (failure || summary.steps == options.steps) return failure;
+  return Failure({ErrorCode::kCancelled,
+                  "stopped after " + std::to_string(summary.steps) + " of " + std::to_string(options.steps) +
+                      " steps: " + signal_name(end.stop_signal.value_or(0)),
+                  ""});
+}
+
+}  // namespace
+
+Command train_command() {
+  CommandSpec spec;
+  spec.name = "train";
+  spec.summary = "Train a model with worker processes on this host";
+  spec.text =
+      "Plans as everstep plan does, starts one process per worker, trains, and prints the result. A worker that dies "
+      "or "
+      "falls silent ends the run. Ctrl-C or SIGTERM ends it after the current window, a second one at once.\n"
+      "The output directory has metrics.jsonl with one object per update, config.txt with the configuration that was "
+      "in "
+      "force, and one log per worker. Speed and busy share in the result leave out the first tenth of the updates (at "
+      "least one, at most ten) and the last one, where the pipeline fills and drains.";
+  spec.examples = {"everstep train --workers=4 --data=examples/corpus.txt",
+                   "everstep train --workers=2 --data=corpus.bin --model=gpt2-small --window=32 --steps=1000 --lr=6e-4 "
+                   "--eval-every=100 --output=runs/first",
+                   "everstep train --workers=8 --emulate=10:20 --schedule=amdp --depth=8 --window=32 --json"};
+  spec.options = train_options();
+  return {spec, run};
+}
+
+}  // namespace everstep::launcher

@@ -1,0 +1,39 @@
+#include "launcher/train/control_link.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include <sys/socket.h>
+
+#include "base/check.h"
+#include "launcher/exit_code.h"
+
+namespace everstep::launcher {
+
+ControlLink::ControlLink(ControlSocket socket, std::function<void()> on_orphaned)
+    : socket_(std::move(socket)), on_orphaned_(std::move(on_orphaned)), thread_([this] { listen(); }) {}
+
+ControlLink::~ControlLink() {
+  is_closing_ = true;
+  ::shutdown(socket_.fd(), SHUT_RD);
+  thread_.join();
+}
+
+void ControlLink::listen() {
+  while (true) {
+    send(Alive{});
+    if (!socket_.readable(static_cast<int>(kAliveEvery.count()))) continue;
+    const auto text = socket_.receive();
+    if (is_closing_) return;
+    if (!text) {
+      on_orphaned_();
+      // Not exit(): the other thread is in the middle of something.
+      std::_Exit(static_cast<int>(ExitCode::kUnreachable));
+    }
+    const auto message = decode_to_worker(*text);
+    EVERSTEP_CHECK(message.ok(), message.error().line());
+    std::visit([this](const auto& one) { take(one); }, *message);
+  }
+}
+
+}  // namespace everstep::launcher

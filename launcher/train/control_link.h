@@ -1,0 +1,45 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <future>
+#include <string>
+#include <thread>
+
+#include "launcher/train/control_message.h"
+#include "launcher/train/control_socket.h"
+
+namespace everstep::launcher {
+
+// A worker's connection to its supervisor. A thread of its own tells the supervisor that this process lives, and ends
+// the process when the supervisor is gone.
+class ControlLink {
+ public:
+  // `on_orphaned` is called before the process ends because the supervisor is gone.
+  ControlLink(ControlSocket socket, std::function<void()> on_orphaned);
+  ControlLink(const ControlLink&) = delete;
+  ControlLink& operator=(const ControlLink&) = delete;
+  ~ControlLink();
+
+  // From any thread.
+  void send(const FromWorker& message) const { socket_.send(encode(message)); }
+
+  // Waits for the supervisor's word, once.
+  Start wait_for_start() { return start_.get_future().get(); }
+
+  bool stop_requested() const { return stop_requested_; }
+
+ private:
+  void listen();
+  void take(const Start& start) { start_.set_value(start); }
+  void take(const Stop&) { stop_requested_ = true; }
+
+  ControlSocket socket_;
+  std::function<void()> on_orphaned_;
+  std::promise<Start> start_;
+  std::atomic<bool> stop_requested_{false};
+  std::atomic<bool> is_closing_{false};
+  std::thread thread_;
+};
+
+}  // namespace everstep::launcher

@@ -1,0 +1,33 @@
+#include "launcher/train/run_directory.h"
+
+#include <array>
+#include <filesystem>
+#include <system_error>
+
+#include "launcher/train/hex.h"
+
+namespace everstep::launcher {
+
+std::string default_run_path(std::time_t now, std::uint64_t lineage) {
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  std::array<char, 32> text{};
+  const std::size_t size = std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &utc);
+  return "runs/" + std::string(text.data(), size) + "-" + hex_text(lineage);
+}
+
+Result<RunDirectory> make_run_directory(const std::string& path) {
+  const RunDirectory directory{path};
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) return invalid_argument("cannot make the directory " + path + ": " + error.message());
+  for (const std::string& file : {directory.metrics(), directory.config(), directory.worker_log(0)}) {
+    if (std::filesystem::exists(file, error)) {
+      return invalid_argument(path + " already holds a run: " + file + " exists",
+                              "name another directory, or remove it");
+    }
+  }
+  return directory;
+}
+
+}  // namespace everstep::launcher

@@ -1,0 +1,71 @@
+#include "launcher/train/run_reporter.h"
+
+#include <utility>
+
+#include "base/log_line.h"
+#include "launcher/train/progress.h"
+#include "launcher/train/run_summary.h"
+
+namespace everstep::launcher {
+namespace {
+
+constexpr Tick kBetweenLines = kTicksPerSecond / 10;
+constexpr Tick kBetweenEvents = 5 * kTicksPerSecond;
+constexpr const char* kClearLine = "\r\x1b[K";
+
+}  // namespace
+
+RunReporter::RunReporter(Run run, Streams& streams)
+    : run_(std::move(run)), streams_(streams), metrics_(run_.metrics_path), statistics_(0, run_.tokens_per_step) {}
+
+void RunReporter::on_start(Tick now) {
+  statistics_ = RunStatistics(now, run_.tokens_per_step);
+  shown_at_ = now;
+}
+
+void RunReporter::on_step(const trainer::StepReport& report) {
+  write_metrics(std::nullopt);
+  statistics_.add(report);
+  last_ = report;
+  is_written_ = false;
+  const bool is_validated =
+      run_.evaluate_every > 0 && (report.step % run_.evaluate_every == 0 || report.step == run_.steps);
+  if (!is_validated) write_metrics(std::nullopt);
+  const Tick pause = streams_.log_columns > 0 ? kBetweenLines : kBetweenEvents;
+  if (report.at - shown_at_ >= pause || report.step == run_.steps) show(report);
+}
+
+void RunReporter::on_validation(double loss) {
+  validation_loss_ = loss;
+  write_metrics(loss);
+}
+
+void RunReporter::write_metrics(std::optional<double> validation_loss) {
+  if (std::exchange(is_written_, true)) return;
+  const bool was_good = metrics_.good();
+  metrics_ << metrics_line(*last_, statistics_, validation_loss) << std::endl;
+  if (was_good && !metrics_.good()) note(LogLine("metrics_lost").add("path", run_.metrics_path).text());
+}
+
+void RunReporter::show(const trainer::StepReport& report) {
+  shown_at_ = report.at;
+  if (streams_.log_columns == 0) {
+    streams_.log << progress_event(report, statistics_, run_.steps) << std::endl;
+    return;
+  }
+  // A line that fills the last column would wrap.
+  streams_.log << kClearLine << progress_text(report, statistics_, run_.steps, streams_.log_columns - 1) << std::flush;
+  line_is_open_ = true;
+}
+
+void RunReporter::note(const std::string& event) {
+  if (std::exchange(line_is_open_, false)) streams_.log << kClearLine;
+  streams_.log << event << std::endl;
+}
+
+void RunReporter::on_end() {
+  write_metrics(std::nullopt);
+  if (std::exchange(line_is_open_, false)) streams_.log << std::endl;
+}
+
+}  // namespace everstep::launcher

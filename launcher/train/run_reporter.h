@@ -1,0 +1,53 @@
+#pragma once
+
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include "launcher/command.h"
+#include "launcher/train/run_statistics.h"
+
+namespace everstep::launcher {
+
+// Tells how a run goes while it goes: a line per update in a file, and a progress line on a terminal or an event in the
+// log every few seconds.
+class RunReporter {
+ public:
+  struct Run {
+    std::int64_t steps = 0;
+    std::int64_t evaluate_every = 0;  // updates; 0 = never
+    std::int64_t tokens_per_step = 0;
+    std::string metrics_path;
+  };
+
+  RunReporter(Run run, Streams& streams);
+
+  void on_start(Tick now);
+  void on_step(const trainer::StepReport& report);
+  // Of the step that was told last.
+  void on_validation(double loss);
+  // An event in the log that does not disturb the progress line.
+  void note(const std::string& event);
+  // Leaves the progress line as it is.
+  void on_end();
+
+  const RunStatistics& statistics() const { return statistics_; }
+  const std::optional<trainer::StepReport>& last() const { return last_; }
+  const std::optional<double>& validation_loss() const { return validation_loss_; }
+
+ private:
+  void show(const trainer::StepReport& report);
+  void write_metrics(std::optional<double> validation_loss);
+
+  Run run_;
+  Streams& streams_;
+  std::ofstream metrics_;
+  RunStatistics statistics_;
+  std::optional<trainer::StepReport> last_;
+  bool is_written_ = true;  // the metrics of the last step, which may wait for its validation
+  std::optional<double> validation_loss_;
+  Tick shown_at_ = 0;
+  bool line_is_open_ = false;
+};
+
+}  // namespace everstep::launcher

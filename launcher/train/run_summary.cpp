@@ -1,0 +1,63 @@
+#include "launcher/train/run_summary.h"
+
+#include "base/text.h"
+#include "launcher/train/json_number.h"
+#include "launcher/train/progress.h"
+#include "storage/json/json.h"
+
+namespace everstep::launcher {
+namespace {
+
+using storage::Json;
+
+Json plan_json(const scheduler::Plan& plan) {
+  Json cuts = Json::array();
+  for (const int cut : plan.cuts) cuts.append(cut);
+  Json json = Json::object();
+  json.set("kind", to_string(plan.kind)).set("depth", plan.depth).set("pipelines", plan.pipelines);
+  return json.set("width", plan.width).set("window", plan.window).set("cuts", std::move(cuts));
+}
+
+std::string mib_text(std::int64_t bytes) { return fixed_text(static_cast<double>(bytes) / (1 << 20), 0) + " MiB"; }
+
+}  // namespace
+
+std::string metrics_line(const trainer::StepReport& report, const RunStatistics& statistics,
+                         std::optional<double> validation_loss) {
+  Json json = Json::object();
+  json.set("step", report.step).set("loss", finite_or_null(report.loss));
+  json.set("learning_rate", finite_or_null(report.learning_rate));
+  json.set("gradient_norm", finite_or_null(report.gradient_norm)).set("skipped", report.skipped);
+  json.set("tokens", statistics.tokens()).set("tokens_per_s", statistics.last_tokens_per_s());
+  json.set("busy", finite_or_null(report.busy)).set("seconds", statistics.seconds());
+  if (validation_loss) json.set("validation_loss", finite_or_null(*validation_loss));
+  return storage::to_text(json, 0);
+}
+
+std::string summary_json(const RunSummary& summary) {
+  Json json = Json::object();
+  json.set("steps", summary.steps).set("loss", finite_or_null(summary.loss));
+  json.set("validation_loss", summary.validation_loss ? finite_or_null(*summary.validation_loss) : Json(nullptr));
+  json.set("tokens_per_s", summary.rate.tokens_per_s).set("busy", finite_or_null(summary.rate.busy));
+  json.set("skipped", summary.skipped).set("seconds", summary.seconds);
+  json.set("memory",
+           Json::object().set("peak_bytes", summary.peak_bytes).set("predicted_bytes", summary.predicted_bytes));
+  json.set("plan", plan_json(summary.plan)).set("output", summary.output);
+  return storage::to_text(json, 0);
+}
+
+std::string summary_text(const RunSummary& summary) {
+  const scheduler::Plan& plan = summary.plan;
+  std::string text = "steps      " + std::to_string(summary.steps) + " in " + duration_text(summary.seconds);
+  if (summary.skipped > 0) text += ", " + std::to_string(summary.skipped) + " skipped (gradient not finite)";
+  text += "\nloss       " + loss_text(summary.loss);
+  if (summary.validation_loss) text += ", validation " + loss_text(*summary.validation_loss);
+  text += "\nspeed      " + speed_text(summary.rate.tokens_per_s) + ", busy " + fixed_text(summary.rate.busy, 3);
+  text += "\nplan       " + describe(plan.kind, plan.depth, plan.pipelines, plan.width) + ", window " +
+          std::to_string(plan.window);
+  text += "\nmemory     " + mib_text(summary.peak_bytes) + " on the fullest worker, predicted " +
+          mib_text(summary.predicted_bytes);
+  return text + "\noutput     " + summary.output + "\n";
+}
+
+}  // namespace everstep::launcher

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "launcher/train/run_statistics.h"
+#include "scheduler/plan.h"
+
+namespace everstep::launcher {
+
+// One line of metrics.jsonl: what is known after an update. What is not finite is null.
+std::string metrics_line(const trainer::StepReport& report, const RunStatistics& statistics,
+                         std::optional<double> validation_loss);
+
+// The outcome of a run.
+struct RunSummary {
+  std::int64_t steps = 0;
+  std::int64_t skipped = 0;
+  double loss = 0;
+  std::optional<double> validation_loss;  // the last that was measured
+  Rate rate;
+  double seconds = 0;
+  std::int64_t peak_bytes = 0;       // on the fullest worker, above what it had before the training
+  std::int64_t predicted_bytes = 0;  // the same as the plan expected it
+  scheduler::Plan plan;
+  std::string output;
+};
+
+// One line without a newline.
+std::string summary_json(const RunSummary& summary);
+
+// A few lines for people.
+std::string summary_text(const RunSummary& summary);
+
+}  // namespace everstep::launcher

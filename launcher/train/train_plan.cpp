@@ -1,0 +1,100 @@
+#include "launcher/train/train_plan.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "base/version.h"
+#include "launcher/commands/planning_options.h"
+#include "scheduler/partition.h"
+#include "scheduler/timeline.h"
+
+namespace everstep::launcher {
+namespace {
+
+using scheduler::Placement;
+using scheduler::Plan;
+using scheduler::ScheduleKind;
+
+// What one core reaches. Only the ratio of compute to messages depends on it.
+constexpr double kFlopsPerWorker = 50e9;
+
+bool is_only_compared(ScheduleKind kind) { return kind == ScheduleKind::kGpipe || kind == ScheduleKind::kInterleaved; }
+
+std::string gib_text(std::int64_t bytes) { return fixed_text(static_cast<double>(bytes) / (1 << 30), 2) + " GiB"; }
+
+std::int64_t largest_peak(const Plan& plan, const scheduler::ModelProfile& profile, const scheduler::Hardware& hardware,
+                          const scheduler::Schedule& schedule) {
+  const auto model = timing_model(profile, hardware, schedule.placement, plan.width, plan.cuts);
+  std::int64_t largest = 0;
+  for (const scheduler::DeviceUse& use : device_uses(schedule, model)) largest = std::max(largest, use.peak_bytes());
+  return largest;
+}
+
+// One group as deep as there are workers for, unless the request says otherwise.
+Result<TrainPlan> lay_out(const TrainRequest& request, const scheduler::ModelProfile& profile) {
+  const scheduler::PlanOptions& wishes = request.plan;
+  Plan plan;
+  plan.kind = *wishes.kind;
+  plan.width = wishes.width.value_or(1);
+  plan.depth = wishes.depth.value_or(std::max(1, request.workers / plan.width));
+  plan.window = wishes.window;
+  plan.preload = wishes.preload;
+  if (plan.depth * plan.width > request.workers) {
+    return invalid_argument("depth * width = " + std::to_string(plan.depth * plan.width) + " needs more than the " +
+                            std::to_string(request.workers) + " workers there are");
+  }
+  const auto placement = Placement::make(plan.kind, plan.depth);
+  if (!placement) return placement.error();
+  if (std::ssize(profile.blocks) < placement->stages()) {
+    return invalid_argument(std::to_string(placement->stages()) + " stages are more than the model has blocks (" +
+                                std::to_string(profile.blocks.size()) + ")",
+                            "choose a smaller depth");
+  }
+  plan.pipelines = placement->pipelines();
+  plan.cuts = partition_blocks(profile, *placement, scheduler::Balance::kTime);
+  seat_workers(plan, profile, unnamed_workers(request.workers), nullptr);
+  const auto schedule = make_schedule(request_of(plan));
+  if (!schedule) return schedule.error();
+  const std::int64_t peak = largest_peak(plan, profile, wishes.hardware, *schedule);
+  if (peak > wishes.hardware.memory_bytes) {
+    return invalid_argument("the fullest worker needs " + gib_text(peak) + ", more than the " +
+                                gib_text(wishes.hardware.memory_bytes) + " there are",
+                            "a smaller --minibatch or --window, --recompute, or more --memory-gib");
+  }
+  return TrainPlan{std::move(plan), peak, "as asked for"};
+}
+
+}  // namespace
+
+Result<TrainPlan> make_train_plan(const TrainRequest& request) {
+  const scheduler::ModelProfile profile =
+      profile_of(request.options.model, request.options.accumulation, kFlopsPerWorker);
+  if (request.plan.kind && is_only_compared(*request.plan.kind)) return lay_out(request, profile);
+  auto report = plan(profile, unnamed_workers(request.workers, request.workers), request.plan);
+  if (!report) return report.error();
+  return TrainPlan{std::move(report->plan), report->chosen.peak_bytes, report->reason};
+}
+
+trainer::TrainOptions train_options_of(const TrainRequest& request, const Plan& plan, std::uint64_t lineage) {
+  trainer::TrainOptions options = request.options;
+  options.schedule = request_of(plan);
+  options.cuts = plan.cuts;
+  options.lineage = lineage;
+  return options;
+}
+
+std::string describe_setup(const Plan& plan) {
+  std::string text = describe(plan.kind, plan.depth, plan.pipelines, plan.width) + " M=" + std::to_string(plan.window) +
+                     " preload=" + std::to_string(plan.preload) + " cuts=";
+  for (const int cut : plan.cuts) text += (cut == 0 ? "" : ",") + std::to_string(cut);
+  return text + " everstep=" + std::string(kVersion);
+}
+
+trainer::EmulatedTimes emulated_times(const Emulation& emulation, const Plan& plan) {
+  const double share = static_cast<double>(plan.depth) / static_cast<double>(plan.cuts.size() - 1);
+  const auto nanoseconds = [&](double ms) { return std::chrono::nanoseconds(std::llround(ms * 1e6 * share)); };
+  return {nanoseconds(emulation.forward_ms), nanoseconds(emulation.backward_ms)};
+}
+
+}  // namespace everstep::launcher

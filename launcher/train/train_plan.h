@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "launcher/train/train_request.h"
+#include "trainer/emulated/emulated_stage.h"
+
+namespace everstep::launcher {
+
+// Who does what in a run, and what that is expected to need.
+struct TrainPlan {
+  scheduler::Plan plan;
+  std::int64_t predicted_bytes = 0;  // on the fullest worker
+  std::string reason;                // for people
+};
+
+// The planner's choice within the wishes of the request. Kinds that the planner only compares with (GPipe, interleaved)
+// are laid out over depth x width workers as they stand. Pure: equal requests have equal plans in every process.
+Result<TrainPlan> make_train_plan(const TrainRequest& request);
+
+// What every worker of the run hands to train().
+trainer::TrainOptions train_options_of(const TrainRequest& request, const scheduler::Plan& plan, std::uint64_t lineage);
+
+// "amdp D=4 P=2 W=1 M=16 preload=2 cuts=0,3,5,8,10 everstep=0.1.0": what all processes of a run must agree on.
+std::string describe_setup(const scheduler::Plan& plan);
+
+// How long each of the plan's stages waits. Where one worker has several stages of a pipeline they share its time.
+trainer::EmulatedTimes emulated_times(const Emulation& emulation, const scheduler::Plan& plan);
+
+}  // namespace everstep::launcher

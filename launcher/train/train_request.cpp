@@ -1,0 +1,189 @@
+#include "launcher/train/train_request.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "launcher/values.h"
+#include "scheduler/model_shape.h"
+
+namespace everstep::launcher {
+namespace {
+
+constexpr double kBytesPerGib = 1024.0 * 1024.0 * 1024.0;
+constexpr int kMost = 1'000'000;
+
+// Reads the options one group after the other; the first that does not fit becomes the failure.
+class RequestReader {
+ public:
+  explicit RequestReader(const Config& config) : config_(config), values_(config) {}
+
+  trainer::ModelConfig model() {
+    trainer::ModelConfig model;
+    model.shape = shape();
+    model.next_sentence = values_.flag("next-sentence");
+    model.dropout = values_.number("dropout", {.min = 0, .max = 0.99});
+    model.precision =
+        values_.choice("precision", {"fp32", "bf16"}) == 0 ? trainer::Precision::kFp32 : trainer::Precision::kBf16;
+    model.recompute = values_.flag("recompute");
+    model.minibatch = integer("minibatch", 1, 65536);
+    model.seed = static_cast<std::uint64_t>(values_.integer("seed", {.min = 0}));
+    if (model.next_sentence && model.shape.family != scheduler::ModelFamily::kBert) {
+      refuse("next-sentence", "only BERT has this head");
+    }
+    return model;
+  }
+
+  trainer::AdamOptions adam() {
+    trainer::AdamOptions adam;
+    adam.weight_decay = values_.number("weight-decay", {.min = 0, .max = 1e3});
+    adam.beta1 = values_.number("beta1", {.min = 0, .max = 0.999999});
+    adam.beta2 = values_.number("beta2", {.min = 0, .max = 0.999999});
+    adam.clip_norm = values_.number("clip", {.min = 0, .max = 1e9});
+    return adam;
+  }
+
+  trainer::LearningRate learning_rate(std::int64_t total_samples) {
+    constexpr trainer::Decay kDecays[] = {trainer::Decay::kCosine, trainer::Decay::kLinear, trainer::Decay::kConstant};
+    trainer::LearningRate rate;
+    rate.peak = values_.number("lr", {.min = 0, .max = 1e3, .above_min = true});
+    rate.floor = config_.is_set("min-lr") ? values_.number("min-lr", {.min = 0, .max = 1e3}) : rate.peak / 10;
+    rate.decay = kDecays[values_.choice("lr-decay", {"cosine", "linear", "constant"})];
+    rate.total_samples = std::max<std::int64_t>(1, total_samples);
+    const double warmup = values_.number("warmup", {.min = 0, .max = 1});
+    rate.warmup_samples = std::llround(warmup * static_cast<double>(rate.total_samples));
+    if (rate.floor > rate.peak) refuse("min-lr", "is above --lr");
+    return rate;
+  }
+
+  scheduler::PlanOptions plan(std::int64_t host_memory_bytes, int workers) {
+    scheduler::PlanOptions plan;
+    plan.window = integer("window", 1, 100'000);
+    plan.redundancy = 0;
+    plan.synchronous = values_.flag("synchronous");
+    plan.depth = wish("depth");
+    plan.width = wish("width");
+    plan.kind = kind();
+    // One host: tensors go through memory.
+    plan.hardware.link_bytes_per_second = 8'000'000'000;
+    plan.hardware.link_latency = 50'000;
+    plan.hardware.memory_bytes_per_second = 10'000'000'000;
+    plan.hardware.memory_bytes = host_memory_bytes / std::max(1, workers);
+    if (config_.is_set("memory-gib")) {
+      const double gib = values_.number("memory-gib", {.min = 0, .max = 1e6, .above_min = true});
+      plan.hardware.memory_bytes = std::llround(gib * kBytesPerGib);
+    }
+    return plan;
+  }
+
+  std::optional<trainer::DataOptions> data(bool emulated) {
+    const std::vector<std::string> formats{"auto", "text", "bin", "megatron"};
+    const std::size_t format = values_.choice("data-format", formats);
+    const double fraction = values_.number("validation-fraction", {.min = 0, .max = 0.9});
+    if (emulated && !config_.is_set("data")) return std::nullopt;
+    return trainer::DataOptions{values_.path("data"), *trainer::parse_data_format(formats[format]), fraction};
+  }
+
+  std::optional<Emulation> emulation() {
+    if (!config_.is_set("emulate")) return std::nullopt;
+    const std::string text = values_.text("emulate");
+    const std::size_t colon = text.find(':');
+    const auto forward = parse_number<double>(text.substr(0, colon));
+    const auto backward = parse_number<double>(colon == std::string::npos ? "" : text.substr(colon + 1));
+    const auto fits = [](const std::optional<double>& ms) { return ms && *ms >= 0 && *ms <= 1e6; };
+    if (fits(forward) && fits(backward)) return Emulation{*forward, *backward};
+    refuse("emulate", "expected two times in ms with a colon between them", "--emulate=10:20");
+    return std::nullopt;
+  }
+
+  int integer(std::string_view name, std::int64_t min, std::int64_t max) {
+    return static_cast<int>(values_.integer(name, {.min = min, .max = max}));
+  }
+
+  // A number that the planner chooses when it is not set.
+  std::optional<int> wish(std::string_view name) {
+    return config_.is_set(name) ? std::optional(integer(name, 1, kMostLocalWorkers)) : std::nullopt;
+  }
+
+  void refuse(std::string_view name, std::string_view why, std::string hint = {}) {
+    if (!failure()) failure_ = config_.reject(name, why, std::move(hint));
+  }
+
+  Values& values() { return values_; }
+  Outcome failure() const { return failure_ ? failure_ : values_.failure(); }
+
+ private:
+  scheduler::ModelShape shape() {
+    const std::string name = values_.text("model");
+    auto found = scheduler::find_model(name);
+    if (!found) {
+      refuse("model", "unknown model", found.error().hint);
+      return {};
+    }
+    scheduler::ModelShape shape = *found;
+    const auto replace = [&](std::string_view option, int& size, int max) {
+      if (config_.is_set(option)) size = integer(option, 1, max);
+    };
+    replace("layers", shape.layers, 10'000);
+    replace("hidden", shape.hidden, 1 << 20);
+    replace("heads", shape.heads, 1 << 20);
+    replace("sequence", shape.sequence, 1 << 20);
+    replace("vocabulary", shape.vocabulary, 1 << 24);
+    return shape;
+  }
+
+  std::optional<scheduler::ScheduleKind> kind() {
+    if (!config_.is_set("schedule")) return std::nullopt;
+    const auto parsed = scheduler::parse_schedule_kind(values_.text("schedule"));
+    if (!parsed) {
+      refuse("schedule", parsed.error().message, parsed.error().hint);
+      return std::nullopt;
+    }
+    if (*parsed == scheduler::ScheduleKind::kPipedream2bw) {
+      refuse("schedule", "is there to compare with and cannot be trained: its stages update one by one", "use amdp");
+    }
+    return *parsed;
+  }
+
+  const Config& config_;
+  Values values_;
+  Outcome failure_;
+};
+
+}  // namespace
+
+TrainRequest read_train_request(const Config& config, std::int64_t host_memory_bytes, Outcome& failure) {
+  RequestReader reader(config);
+  TrainRequest request;
+  request.workers = reader.integer("workers", 1, kMostLocalWorkers);
+  request.plan = reader.plan(host_memory_bytes, request.workers);
+  request.pipelines = reader.wish("pipelines");
+  request.emulation = reader.emulation();
+  request.data = reader.data(request.emulation.has_value());
+
+  Values& values = reader.values();
+  trainer::TrainOptions& options = request.options;
+  options.model = reader.model();
+  options.accumulation =
+      values.flag("reproducible") ? trainer::Accumulation::kFixedPoint : trainer::Accumulation::kFloat;
+  options.adam = reader.adam();
+  options.steps = values.integer("steps", {.min = 1, .max = 1'000'000'000});
+  options.learning_rate = reader.learning_rate(options.steps * request.plan.window * options.model.minibatch);
+  options.evaluate_every = values.integer("eval-every", {.min = 0});
+  options.evaluate_minibatches = values.integer("eval-minibatches", {.min = 1, .max = kMost});
+  options.peer_timeout =
+      std::chrono::milliseconds(std::llround(1000 * values.number("timeout", {.min = 0.1, .max = 1e6})));
+
+  request.bind = values.path("bind");
+  request.port = reader.integer("port", 0, 65535);
+  if (config.is_set("output")) request.output = values.path("output");
+  if (config.is_set("trace")) request.trace = values.path("trace");
+  request.json = values.flag("json");
+  failure = reader.failure();
+  if (failure) return request;
+  if (const Status checked = check(options.model); !checked) failure = Failure(checked.error());
+  if (const Status checked = check(options.learning_rate); !failure && !checked) failure = Failure(checked.error());
+  return request;
+}
+
+}  // namespace everstep::launcher

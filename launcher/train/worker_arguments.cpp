@@ -1,0 +1,52 @@
+#include "launcher/train/worker_arguments.h"
+
+#include "base/text.h"
+#include "launcher/train/hex.h"
+#include "launcher/train/train_request.h"
+
+namespace everstep::launcher {
+namespace {
+
+CommandSpec worker_spec() {
+  CommandSpec spec;
+  spec.name = "worker";
+  spec.options = train_options();
+  spec.options.push_back({.name = "rank", .value_name = "N", .help = "Number of this worker in the plan"});
+  spec.options.push_back({.name = "lineage", .value_name = "HEX", .help = "The run's random number"});
+  return spec;
+}
+
+}  // namespace
+
+std::vector<std::string> worker_arguments(const Config& config, const WorkerIdentity& identity) {
+  std::vector<std::string> args;
+  const auto add = [&](const std::string& name, const std::string& value) {
+    args.push_back("--" + name + "=" + value);
+  };
+  for (const OptionSpec& option : train_options()) {
+    const auto& text = config.setting(option.name).text;
+    if (text && option.name != "output") add(option.name, *text);
+  }
+  add("output", identity.output);
+  add("rank", std::to_string(identity.rank));
+  add("lineage", hex_text(identity.lineage));
+  return args;
+}
+
+Result<WorkerInvocation> read_worker_arguments(const std::vector<std::string>& args) {
+  const CommandSpec spec = worker_spec();
+  const auto parsed = parse_args(spec, args);
+  if (!parsed) return parsed.error();
+  auto config = merge_config(spec, {.args = *parsed});
+  if (!config) return config.error();
+  const auto value = [&](std::string_view name) { return config->setting(name).text.value_or(""); };
+  const auto rank = parse_number<int>(value("rank"));
+  const auto lineage = parse_hex(value("lineage"));
+  if (!rank || !lineage) {
+    return invalid_argument("--rank and --lineage are missing", "everstep train starts this program");
+  }
+  WorkerIdentity identity{*rank, *lineage, value("output")};
+  return WorkerInvocation{*std::move(config), std::move(identity)};
+}
+
+}  // namespace everstep::launcher

@@ -1,0 +1,99 @@
+#include "launcher/train/control_message.h"
+
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "launcher/train/control_socket.h"
+#include "launcher/train/hex.h"
+
+namespace everstep::launcher {
+namespace {
+
+template <typename Message>
+Message round_trip(const Message& message) {
+  const auto decoded = decode_from_worker(encode(FromWorker(message)));
+  EVERSTEP_CHECK(decoded.ok(), decoded.error().line());
+  return std::get<Message>(*decoded);
+}
+
+TEST(ControlMessage, ComesBackAsItWas) {
+  const Hello hello{"amdp D=4", std::string("\x00\xff raw", 6)};
+  EXPECT_EQ(round_trip(hello), hello);
+  const Finished finished{100, 2, std::int64_t{5} << 30};
+  EXPECT_EQ(round_trip(finished), finished);
+  const Error error{ErrorCode::kDeadlineExceeded, "worker 2 is \"late\"\n", "wait"};
+  EXPECT_EQ(round_trip(error), error);
+  EXPECT_EQ(round_trip(Validation{7, 0.1}), (Validation{7, 0.1}));
+  trainer::StepReport report;
+  report.step = 3;
+  report.loss = 0.1;
+  report.gradient_norm = 2.5;
+  report.learning_rate = 1e-4;
+  report.skipped = true;
+  report.busy = 0.9;
+  report.at = 123456789012345;
+  const auto back = round_trip(report);
+  EXPECT_EQ(back.step, 3);
+  EXPECT_EQ(back.loss, 0.1);
+  EXPECT_EQ(back.gradient_norm, 2.5);
+  EXPECT_EQ(back.learning_rate, 1e-4);
+  EXPECT_TRUE(back.skipped);
+  EXPECT_EQ(back.busy, 0.9);
+  EXPECT_EQ(back.at, 123456789012345);
+  const ToWorker start = Start{{"a", std::string("\0", 1), ""}};
+  EXPECT_EQ(*decode_to_worker(encode(start)), start);
+  EXPECT_EQ(*decode_to_worker(encode(ToWorker(Stop{}))), ToWorker(Stop{}));
+}
+
+TEST(ControlMessage, CarriesALossThatIsNotFinite) {
+  trainer::StepReport report;
+  report.loss = std::numeric_limits<double>::infinity();
+  EXPECT_TRUE(std::isnan(round_trip(report).loss));
+}
+
+TEST(ControlMessage, RefusesWhatItDidNotMake) {
+  for (const char* text : {"", "[]", "{}", R"({"type":"tea"})", R"({"type":"hello","setup":1,"address":""})",
+                           R"({"type":"hello","setup":"","address":"0g"})", R"({"type":"finished","steps":1})"}) {
+    const auto decoded = decode_from_worker(text);
+    ASSERT_FALSE(decoded.ok()) << text;
+    EXPECT_EQ(decoded.error().code, ErrorCode::kInternal);
+  }
+  EXPECT_FALSE(decode_to_worker(R"({"type":"start"})").ok());
+  EXPECT_FALSE(decode_to_worker(R"({"type":"start","addresses":["abc"]})").ok());
+}
+
+TEST(ControlSocket, KeepsTheBoundsOfMessages) {
+  const auto ends = ControlSocket::make_pair();
+  ASSERT_TRUE(ends.ok());
+  const std::string large(100'000, 'x');
+  EXPECT_FALSE(ends->second.readable(0));
+  EXPECT_TRUE(ends->first.send("one"));
+  EXPECT_TRUE(ends->first.send(large));
+  EXPECT_EQ(ends->second.receive(), "one");
+  EXPECT_EQ(ends->second.receive(), large);
+}
+
+TEST(ControlSocket, NoticesThatTheOtherEndIsGone) {
+  auto ends = ControlSocket::make_pair();
+  ASSERT_TRUE(ends.ok());
+  ends->first.send("last words");
+  { const ControlSocket gone = std::move(ends->first); }
+  EXPECT_EQ(ends->second.receive(), "last words");
+  EXPECT_TRUE(ends->second.readable(-1));
+  EXPECT_EQ(ends->second.receive(), std::nullopt);
+  EXPECT_FALSE(ends->second.send("anybody?"));
+}
+
+TEST(Hex, ReadsBackWhatItWrote) {
+  EXPECT_EQ(to_hex(std::string("\x00\x7f\xff", 3)), "007fff");
+  EXPECT_EQ(from_hex("007fff"), std::string("\x00\x7f\xff", 3));
+  EXPECT_EQ(hex_text(0x0123456789abcdef), "0123456789abcdef");
+  EXPECT_EQ(parse_hex("ffffffffffffffff"), ~std::uint64_t{0});
+  for (const char* text : {"0", "0G", "AB", "-1", "+1"}) EXPECT_EQ(from_hex(text), std::nullopt) << text;
+  EXPECT_EQ(parse_hex("123"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace everstep::launcher

@@ -1,0 +1,187 @@
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "storage/json/json_reader.h"
+#include "tests/launcher/commands/command_run.h"
+#include "tests/launcher/program.h"
+
+namespace everstep::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+// Runs the real program, which starts real worker processes.
+class TrainProgram : public CommandFiles {
+ protected:
+  std::string output() const { return path("run"); }
+
+  // A small model, so that starting the processes is what takes the time.
+  std::vector<std::string> small(std::vector<std::string> args) const {
+    for (const char* arg : {"--layers=6", "--hidden=16", "--heads=2", "--sequence=16", "--minibatch=2"}) {
+      args.emplace_back(arg);
+    }
+    args.insert(args.begin(), {"train", "--output=" + output()});
+    return args;
+  }
+
+  // Four workers that would wait for minutes, once they train.
+  std::unique_ptr<RunningProgram> start_long_run() {
+    auto program =
+        std::make_unique<RunningProgram>(small({"--workers=4", "--schedule=amdp", "--depth=4", "--window=4",
+                                                "--emulate=2:4", "--steps=100000", "--timeout=2", "--json"}));
+    const auto deadline = std::chrono::steady_clock::now() + seconds(30);
+    const std::string metrics = output() + "/metrics.jsonl";
+    std::error_code missing;
+    while (std::filesystem::file_size(metrics, missing) == 0 || missing) {
+      EVERSTEP_CHECK(std::chrono::steady_clock::now() < deadline, "the run does not start");
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+    workers_ = program->children();
+    EXPECT_EQ(workers_.size(), 4U);
+    return program;
+  }
+
+  void expect_nothing_left() const {
+    for (const pid_t worker : workers_) EXPECT_TRUE(is_gone_within(worker, seconds(2))) << worker;
+  }
+
+  pid_t worker(int rank) const { return workers_[rank]; }
+
+ private:
+  std::vector<pid_t> workers_;
+};
+
+std::string last_line(const std::string& text) {
+  const std::string without_end = text.substr(0, text.find_last_not_of('\n') + 1);
+  return without_end.substr(without_end.rfind('\n') + 1);
+}
+
+TEST_F(TrainProgram, TrainsAndTellsHowItWent) {
+  std::string corpus;
+  while (corpus.size() < 8000) corpus += "the quick brown fox jumps over the lazy dog. ";
+  const Ended ended =
+      run_program(small({"--workers=2", "--depth=2", "--data=" + file("corpus.txt", corpus), "--steps=30", "--window=8",
+                         "--lr=0.01", "--dropout=0", "--eval-every=15", "--json"}));
+  ASSERT_EQ(ended.exit_code, 0) << ended.log;
+  const auto json = storage::parse_json(ended.out);
+  ASSERT_TRUE(json.ok()) << ended.out;
+  const storage::JsonReader result(*json);
+  EXPECT_EQ(*result.integer_at("steps"), 30);
+  EXPECT_LT(*result.number_at("loss"), 4);  // ln 256 = 5.5 at the start
+  EXPECT_LT(*result.number_at("validation_loss"), 4);
+  EXPECT_GT(*result.number_at("tokens_per_s"), 0);
+  EXPECT_GT(*result.number_at("busy"), 0);
+  EXPECT_EQ(*result.member("plan")->text_at("kind"), "amdp");
+  EXPECT_GT(*result.member("memory")->integer_at("peak_bytes"), 0);
+
+  const std::string metrics = text_of("run/metrics.jsonl");
+  EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 30);
+  EXPECT_THAT(last_line(metrics), HasSubstr("\"step\":30,"));
+  EXPECT_THAT(last_line(metrics), HasSubstr("\"validation_loss\":"));
+  EXPECT_THAT(text_of("run/config.txt"), HasSubstr("# --eval-every\n"));
+  for (const char* log : {"run/worker-0.log", "run/worker-1.log"})
+    EXPECT_THAT(text_of(log), HasSubstr("event=finished"));
+}
+
+TEST_F(TrainProgram, TracesEmulatedDevices) {
+  const Ended ended = run_program(small({"--workers=4", "--schedule=amdp", "--depth=4", "--emulate=1:2", "--window=8",
+                                         "--steps=5", "--trace=" + path("trace.json")}));
+  ASSERT_EQ(ended.exit_code, 0) << ended.log;
+  EXPECT_THAT(ended.out, HasSubstr("plan       amdp D=4 P=2 W=1, window 8\n"));
+  const auto json = storage::parse_json(text_of("trace.json"));
+  ASSERT_TRUE(json.ok()) << json.error();
+  const auto events = storage::JsonReader(*json).elements_at("traceEvents");
+  std::int64_t forwards = 0;
+  for (const storage::JsonReader& event : *events) {
+    if (!event.has("cat") || *event.text_at("cat") != "forward") continue;
+    ++forwards;
+    EXPECT_GE(*event.number_at("dur"), 1000);
+  }
+  EXPECT_EQ(forwards, 5 * 8 * 4);
+  EXPECT_FALSE(std::filesystem::exists(path("run/worker-0.ops")));
+}
+
+TEST_F(TrainProgram, NamesTheWorkerThatWasKilled) {
+  const auto program = start_long_run();
+  ::kill(worker(2), SIGKILL);
+  const Ended ended = program->wait(seconds(20));
+  EXPECT_EQ(ended.exit_code, 69);
+  EXPECT_EQ(last_line(ended.log),
+            "everstep: worker 2 was ended by SIGKILL (hint: its last words are in " + output() + "/worker-2.log)");
+  EXPECT_THAT(text_of("run/worker-0.log"), HasSubstr("event=last_ops"));
+  expect_nothing_left();
+}
+
+TEST_F(TrainProgram, NamesTheWorkerThatHangs) {
+  const auto program = start_long_run();
+  ::kill(worker(1), SIGSTOP);
+  const Ended ended = program->wait(seconds(20));
+  EXPECT_EQ(ended.exit_code, 69);
+  EXPECT_THAT(last_line(ended.log), HasSubstr("everstep: worker 1 gives no sign of life"));
+  expect_nothing_left();
+}
+
+TEST_F(TrainProgram, StopsAtTheEndOfAWindowWhenAsked) {
+  const auto program = start_long_run();
+  program->signal(SIGINT);
+  const Ended ended = program->wait(seconds(20));
+  EXPECT_EQ(ended.exit_code, 75);
+  EXPECT_THAT(ended.log, HasSubstr("event=stopping signal=SIGINT"));
+  EXPECT_THAT(last_line(ended.log), HasSubstr(" of 100000 steps: SIGINT"));
+  const auto json = storage::parse_json(ended.out);
+  ASSERT_TRUE(json.ok()) << ended.out;
+  const std::string metrics = text_of("run/metrics.jsonl");
+  EXPECT_EQ(*storage::JsonReader(*json).integer_at("steps"), std::count(metrics.begin(), metrics.end(), '\n'));
+  expect_nothing_left();
+}
+
+TEST_F(TrainProgram, LeavesAtOnceWhenAskedTwice) {
+  const auto program = start_long_run();
+  ::kill(worker(3), SIGSTOP);  // the end of the window cannot come
+  program->signal(SIGTERM);
+  std::this_thread::sleep_for(milliseconds(100));
+  program->signal(SIGTERM);
+  const Ended ended = program->wait(seconds(1));
+  EXPECT_EQ(ended.exit_code, 75);
+  EXPECT_EQ(last_line(ended.log), "everstep: left at once: SIGTERM");
+  EXPECT_EQ(ended.out, "");
+  expect_nothing_left();
+}
+
+TEST_F(TrainProgram, LeavesNoWorkerBehindWhenItIsKilled) {
+  const auto program = start_long_run();
+  ::kill(worker(0), SIGSTOP);
+  program->signal(SIGKILL);
+  EXPECT_EQ(program->wait(seconds(1)).exit_code, -SIGKILL);
+  expect_nothing_left();
+}
+
+TEST_F(TrainProgram, SaysThatAPortIsInUse) {
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(listener, 1), 0);
+  ASSERT_EQ(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const std::string port = std::to_string(ntohs(address.sin_port));
+  const Ended ended = run_program(small({"--workers=1", "--emulate=1:2", "--port=" + port}));
+  ::close(listener);
+  EXPECT_EQ(ended.exit_code, 78);
+  EXPECT_THAT(last_line(ended.log), HasSubstr("everstep: worker 0: "));
+  EXPECT_THAT(last_line(ended.log), HasSubstr(port));
+}
+
+}  // namespace
+}  // namespace everstep::launcher

@@ -1,0 +1,96 @@
+#include "tests/trainer/oracle/reference_optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace everstep::trainer {
+namespace {
+
+double sum_of_squares(const ReferenceParameter& parameter) {
+  double partial[8] = {};
+  for (std::size_t i = 0; i < parameter.gradient.size(); ++i) {
+    const double value = gradient_at(parameter, i);
+    partial[i % 8] += value * value;
+  }
+  double sum = 0;
+  for (const double part : partial) sum += part;
+  return sum;
+}
+
+}  // namespace
+
+bool add_to_fixed_point(std::int64_t& sum, float value) {
+  if (!std::isfinite(value) || std::fabs(value) >= 8.0F) return false;
+  sum += static_cast<std::int64_t>(std::nearbyint(static_cast<double>(value) * 0x1p48));
+  return true;
+}
+
+float gradient_at(const ReferenceParameter& parameter, std::size_t element) {
+  return static_cast<float>(static_cast<double>(parameter.gradient[element]) * 0x1p-48);
+}
+
+void sum_tied_gradients(std::vector<ReferenceParameter>& parameters) {
+  std::vector<ReferenceParameter*> tied;
+  for (ReferenceParameter& parameter : parameters) {
+    if (parameter.spec.tied) tied.push_back(&parameter);
+  }
+  EVERSTEP_CHECK(tied.size() == 2, "the embedding and the head's copy of it");
+  for (std::size_t i = 0; i < tied[0]->gradient.size(); ++i) tied[0]->gradient[i] += tied[1]->gradient[i];
+  tied[1]->gradient = tied[0]->gradient;
+}
+
+double global_gradient_norm(const std::vector<ReferenceParameter>& parameters) {
+  double sum = 0;
+  bool counted_tied = false;
+  for (const ReferenceParameter& parameter : parameters) {
+    if (parameter.spec.tied && counted_tied) continue;
+    counted_tied = counted_tied || parameter.spec.tied;
+    sum += sum_of_squares(parameter);
+  }
+  return std::sqrt(sum);
+}
+
+void adamw_step(std::vector<ReferenceParameter>& parameters, const AdamOptions& options, double learning_rate,
+                double gradient_norm, std::int64_t step) {
+  const double clip = options.clip_norm > 0 ? std::min(1.0, options.clip_norm / (gradient_norm + 1e-6)) : 1.0;
+  const double correction1 = 1 - std::pow(options.beta1, static_cast<double>(step));
+  const double correction2 = 1 - std::pow(options.beta2, static_cast<double>(step));
+  const auto beta1 = static_cast<float>(options.beta1);
+  const auto beta2 = static_cast<float>(options.beta2);
+  const auto new_share1 = static_cast<float>(1 - options.beta1);
+  const auto new_share2 = static_cast<float>(1 - options.beta2);
+  const auto step_size = static_cast<float>(learning_rate / correction1);
+  for (ReferenceParameter& parameter : parameters) {
+    const auto keep = static_cast<float>(parameter.spec.decay ? 1 - learning_rate * options.weight_decay : 1.0);
+    for (std::size_t i = 0; i < parameter.value.size(); ++i) {
+      const float gradient = gradient_at(parameter, i) * static_cast<float>(clip);
+      float& first = parameter.first_moment[i];
+      float& second = parameter.second_moment[i];
+      first = beta1 * first + new_share1 * gradient;
+      second = beta2 * second + new_share2 * (gradient * gradient);
+      const float root = std::sqrt(second) / static_cast<float>(std::sqrt(correction2));
+      const float direction = first / (root + static_cast<float>(options.epsilon));
+      parameter.value[i] = parameter.value[i] * keep - step_size * direction;
+    }
+  }
+}
+
+void forget_gradients(std::vector<ReferenceParameter>& parameters) {
+  for (ReferenceParameter& parameter : parameters) parameter.gradient.assign(parameter.value.size(), 0);
+}
+
+double reference_learning_rate(const LearningRate& schedule, std::int64_t samples) {
+  const auto now = static_cast<double>(samples);
+  const auto warm = static_cast<double>(schedule.warmup_samples);
+  const auto total = static_cast<double>(schedule.total_samples);
+  if (now < warm) return schedule.peak * now / warm;
+  if (schedule.decay == Decay::kConstant) return schedule.peak;
+  if (now >= total) return schedule.floor;
+  const double progress = (now - warm) / (total - warm);
+  const double left =
+      schedule.decay == Decay::kLinear ? 1 - progress : 0.5 * (1 + std::cos(std::numbers::pi * progress));
+  return schedule.floor + (schedule.peak - schedule.floor) * left;
+}
+
+}  // namespace everstep::trainer

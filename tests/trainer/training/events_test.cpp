@@ -1,0 +1,115 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/trainer/training/all_workers.h"
+#include "tests/trainer/training/comparison.h"
+#include "tests/trainer/training/training_support.h"
+
+// What interrupts the even course of training: gradients that are not finite, evaluations, a requested stop.
+namespace everstep::trainer {
+namespace {
+
+using scheduler::ModelFamily;
+using scheduler::ScheduleKind;
+
+// A stage that reports in one window that a gradient was too large.
+class OverflowsOnce final : public StageCompute {
+ public:
+  OverflowsOnce(std::unique_ptr<StageCompute> stage, int window) : stage_(std::move(stage)), window_(window) {}
+
+  Result<Output> forward(Position position, Buffer input) override {
+    return stage_->forward(position, std::move(input));
+  }
+  Result<Buffer> backward(Position position, Buffer output_gradient, int parity) override {
+    return stage_->backward(position, std::move(output_gradient), parity);
+  }
+  Result<Output> evaluate(std::int64_t index, Buffer input) override {
+    return stage_->evaluate(index, std::move(input));
+  }
+  bool take_overflow(int parity) override { return stage_->take_overflow(parity) || asked_++ == window_; }
+
+ private:
+  std::unique_ptr<StageCompute> stage_;
+  int window_;
+  int asked_ = 0;
+};
+
+class Interrupted : public testing::TestWithParam<TestPlan> {
+ protected:
+  TrainOptions options_ = under_plan(tiny_training(ModelFamily::kGpt, 3), GetParam());
+  std::unique_ptr<DataSource> data_ = shipped_corpus(options_.model);
+};
+
+TEST_P(Interrupted, AWindowThatOverflowsOnOneWorkerIsSkippedByAll) {
+  options_.steps = 5;
+  RunChanges changes;
+  changes.change_hooks = [](int worker, TrainHooks& hooks) {
+    if (worker != 1) return;
+    hooks.make_stage = [make_stage = hooks.make_stage](const StageRequest& request) {
+      return std::make_unique<OverflowsOnce>(make_stage(request), 2);
+    };
+  };
+  const auto runs = run_in_threads(options_, *data_, changes);
+  EXPECT_EQ(difference_from(run_oracle(options_, *data_, {2}), runs), "");
+  for (const WorkerRun& run : runs.value()) {
+    EXPECT_EQ(run.skipped, 1);
+    EXPECT_EQ(run.steps.size(), 5U);
+  }
+}
+
+TEST_P(Interrupted, WindowsWithoutFiniteGradientsAreSkipped) {
+  for (const Accumulation accumulation : {Accumulation::kFixedPoint, Accumulation::kFloat}) {
+    options_.accumulation = accumulation;
+    options_.learning_rate = {.peak = 1e30, .floor = 1e30, .decay = Decay::kConstant};  // ruins the weights at once
+    const auto runs = run_in_threads(options_, *data_);
+    EXPECT_EQ(difference_among_replicas(runs), "");
+    for (const WorkerRun& run : runs.value()) EXPECT_EQ(run.skipped, options_.steps - 1);
+    if (accumulation == Accumulation::kFloat) continue;
+    EXPECT_EQ(difference_from(run_oracle(options_, *data_), runs), "");
+  }
+}
+
+TEST_P(Interrupted, EvaluationsMeasureTheOraclesLossAndDrainThePipeline) {
+  options_.steps = 5;
+  options_.evaluate_every = 2;
+  options_.evaluate_minibatches = 3;
+  const OracleRun oracle = run_oracle(options_, *data_);
+  ASSERT_EQ(oracle.validation_losses.size(), 3U);
+  EXPECT_EQ(difference_from(oracle, run_in_threads(options_, *data_)), "");
+
+  options_.evaluate_every = 0;
+  const bool drains_matter = is_asynchronous(options_.schedule.kind);
+  EXPECT_EQ(run_oracle(options_, *data_).weights != oracle.weights, drains_matter);
+}
+
+RunChanges stop_at_update(int update) {
+  RunChanges changes;
+  changes.change_hooks = [update](int worker, TrainHooks& hooks) {
+    if (worker == 1) hooks.stop_requested = [update, updates = 0]() mutable { return ++updates == update; };
+  };
+  return changes;
+}
+
+TEST_P(Interrupted, AStopEndsAllWorkersAtOneWindowAsIfItHadBeenTheLast) {
+  options_.steps = 100;
+  const auto runs = run_in_threads(options_, *data_, stop_at_update(2));
+  options_.steps = is_asynchronous(options_.schedule.kind) ? 3 : 2;
+  EXPECT_EQ(difference_from(run_oracle(options_, *data_), runs), "");
+}
+
+TEST_P(Interrupted, AStopAtADrainEndsThere) {
+  options_.steps = 100;
+  options_.evaluate_every = 2;
+  const auto runs = run_in_threads(options_, *data_, stop_at_update(2));
+  options_.steps = 2;
+  EXPECT_EQ(difference_from(run_oracle(options_, *data_), runs), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Training, Interrupted,
+                         testing::Values(TestPlan{ScheduleKind::kAmdp, 2, 1, 4},
+                                         TestPlan{ScheduleKind::kAmdp, 4, 2, 11},
+                                         TestPlan{ScheduleKind::kOneFOneB, 3, 1, 5}),
+                         [](const auto& test) { return name_of(test.param); });
+
+}  // namespace
+}  // namespace everstep::trainer

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/result.h"
+
+namespace everstep::trainer {
+
+// How a call into NCCL or CUDA went. Calls on non-blocking communicators may go on in the background; so do events.
+struct NcclOutcome {
+  enum class State : std::uint8_t { kDone, kInProgress, kFailed };
+
+  State state = State::kDone;
+  std::string error;  // if it failed
+
+  bool done() const { return state == State::kDone; }
+  bool failed() const { return state == State::kFailed; }
+};
+
+inline constexpr std::size_t kNcclUniqueIdBytes = 128;
+using NcclUniqueId = std::array<std::byte, kNcclUniqueIdBytes>;
+
+using NcclCommunicator = void*;
+using CudaStream = void*;
+using CudaEvent = void*;
+
+// Exactly the calls of NCCL and CUDA that the transport makes, in plain types, and the clock it makes them by. The
+// transport is logic over this table, so it compiles without CUDA and a test can play NCCL. The names are NCCL's and
+// CUDA's. Every function must be set.
+struct NcclApi {
+  std::function<int()> get_version;                   // 23007 for 2.30.7
+  std::function<NcclOutcome(int device)> set_device;  // for the calling thread
+  std::function<Result<NcclUniqueId>()> get_unique_id;
+  // Two ranks, non-blocking. The communicator exists as soon as the call returns, unless it failed.
+  std::function<NcclOutcome(NcclCommunicator*, const NcclUniqueId&, int rank)> comm_init_rank;
+  std::function<NcclOutcome(NcclCommunicator)> comm_get_async_error;
+  std::function<NcclOutcome(const void*, std::size_t bytes, int peer, NcclCommunicator, CudaStream)> send;
+  std::function<NcclOutcome(void*, std::size_t bytes, int peer, NcclCommunicator, CudaStream)> recv;
+  std::function<NcclOutcome(NcclCommunicator)> comm_finalize;
+  std::function<NcclOutcome(NcclCommunicator)> comm_destroy;
+  std::function<NcclOutcome(NcclCommunicator)> comm_revoke;
+  std::function<NcclOutcome(NcclCommunicator)> comm_abort;
+
+  std::function<Result<CudaStream>()> stream_create;
+  std::function<void(CudaStream)> stream_destroy;
+  std::function<Result<CudaEvent>()> event_create;
+  std::function<void(CudaEvent)> event_destroy;
+  std::function<NcclOutcome(CudaEvent, CudaStream)> event_record;
+  std::function<NcclOutcome(CudaEvent)> event_query;
+  std::function<NcclOutcome(CudaStream, CudaEvent)> stream_wait_event;
+  std::function<NcclOutcome(void* to, const void* from, std::size_t bytes, CudaStream)> copy_on_device;
+
+  std::function<std::chrono::steady_clock::time_point()> now;
+  std::function<void(std::chrono::microseconds)> pause;
+};
+
+// The real one. Needs no GPU until it is used. kNotFound in a build without EVERSTEP_CUDA.
+Result<NcclApi> real_nccl_api();
+
+}  // namespace everstep::trainer
