@@ -43,7 +43,7 @@ class StageCompute {
 
   // Adds the minibatch's gradient to `memory.gradients[parity]`, each parameter once. `output_gradient` comes from the
   // stage after, empty at the last one. Returns the gradient of the input, empty at the first stage. In fixed point a
-  // value that is not finite or too large is left out and makes `overflowed` true.
+  // value that is not finite or too large leaves the sums undefined until they are zeroed: see take_overflow().
   virtual Result<Buffer> backward(Position position, Buffer output_gradient, int parity) = 0;
 
   // Forward only, without dropout, of minibatch `index` of the validation split; keeps nothing.

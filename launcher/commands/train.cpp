@@ -37,41 +37,39 @@ std::uint64_t random_lineage() {
   return (std::uint64_t{device()} << 32) | device();
 }
 
-Job prepare(const Config& config, Outcome& failure) {
-  Job job;
+Outcome check_pipelines(const Config& config, const Job& job) {
+  const scheduler::Plan& plan = job.plan.plan;
+  if (job.request.pipelines.value_or(plan.pipelines) == plan.pipelines) return {};
+  return config.reject("pipelines", "the plan is " + describe(plan.kind, plan.depth, plan.pipelines, plan.width),
+                       "amdp has half as many pipelines as its depth, two-directions two, the others one");
+}
+
+// Workers open the data for themselves; here it is only to find what is wrong with it before they start.
+Outcome check_data(const Config& config, const TrainRequest& request) {
+  if (!request.data) return {};
+  const auto data = open_data(*request.data, request.options.model);
+  if (!data) return config.blame("data", data.error());
+  return {};
+}
+
+// Everything that can be checked is; the run's directory is made last, so that a refusal leaves nothing behind.
+Outcome prepare(const Config& config, Job& job) {
+  Outcome failure;
   job.request = read_train_request(config, host_memory_bytes(), failure);
-  if (failure) return job;
+  if (failure) return failure;
   auto plan = make_train_plan(job.request);
-  if (!plan) {
-    failure = Failure(plan.error());
-    return job;
-  }
+  if (!plan) return plan.error();
   job.plan = *std::move(plan);
-  const int pipelines = job.plan.plan.pipelines;
-  if (job.request.pipelines.value_or(pipelines) != pipelines) {
-    const scheduler::Plan& chosen = job.plan.plan;
-    failure =
-        config.reject("pipelines", "the plan is " + describe(chosen.kind, chosen.depth, chosen.pipelines, chosen.width),
-                      "amdp has half as many pipelines as its depth, two-directions two, the others one");
-    return job;
-  }
-  if (job.request.data) {
-    const auto data = open_data(*job.request.data, job.request.options.model);
-    if (!data) {
-      failure = config.blame("data", data.error());
-      return job;
-    }
-  }
+  failure = check_pipelines(config, job);
+  if (!failure) failure = check_data(config, job.request);
+  if (failure) return failure;
   job.lineage = random_lineage();
-  const bool is_chosen = job.request.output.empty();
+  const bool is_named = !job.request.output.empty();
   auto directory =
-      make_run_directory(is_chosen ? default_run_path(std::time(nullptr), job.lineage) : job.request.output);
-  if (!directory) {
-    failure = config.blame("output", directory.error());
-    return job;
-  }
+      make_run_directory(is_named ? job.request.output : default_run_path(std::time(nullptr), job.lineage));
+  if (!directory) return config.blame("output", directory.error());
   job.directory = *std::move(directory);
-  return job;
+  return {};
 }
 
 void log_plan(const Job& job, Streams& streams) {
@@ -139,8 +137,8 @@ Outcome write_trace(const Job& job, const Config& config, Streams& streams) {
 }
 
 Outcome run(const Config& config, Streams& streams) {
-  Outcome failure;
-  const Job job = prepare(config, failure);
+  Job job;
+  Outcome failure = prepare(config, job);
   if (failure) return failure;
   if (const Status kept = write_file(job.directory.config(), print_config(config)); !kept) return kept.error();
   log_plan(job, streams);
@@ -172,11 +170,10 @@ Command train_command() {
   spec.text =
       "Plans as everstep plan does, starts one process per worker, trains, and prints the result. A worker that dies "
       "or "
-      "falls silent ends the run. Ctrl-C or SIGTERM ends it after the current window, a second one at once.\n"
-      "The output directory has metrics.jsonl with one object per update, config.txt with the configuration that was "
-      "in "
-      "force, and one log per worker. Speed and busy share in the result leave out the first tenth of the updates (at "
-      "least one, at most ten) and the last one, where the pipeline fills and drains.";
+      "is silent for too long ends the run. Ctrl-C or SIGTERM ends it after the current window, a second one at once.\n"
+      "The output directory has metrics.jsonl with an object per update, config.txt with the configuration in force, "
+      "and a log per worker. Speed and busy share in the result leave out the first tenth of the updates (at least "
+      "one, at most ten) and the last one, where the pipeline fills and drains.";
   spec.examples = {"everstep train --workers=4 --data=examples/corpus.txt",
                    "everstep train --workers=2 --data=corpus.bin --model=gpt2-small --window=32 --steps=1000 --lr=6e-4 "
                    "--eval-every=100 --output=runs/first",

@@ -1,5 +1,6 @@
 #include "launcher/train/run_directory.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <system_error>
@@ -21,13 +22,11 @@ Result<RunDirectory> make_run_directory(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) return invalid_argument("cannot make the directory " + path + ": " + error.message());
-  for (const std::string& file : {directory.metrics(), directory.config(), directory.worker_log(0)}) {
-    if (std::filesystem::exists(file, error)) {
-      return invalid_argument(path + " already holds a run: " + file + " exists",
-                              "name another directory, or remove it");
-    }
-  }
-  return directory;
+  const std::array files{directory.metrics(), directory.config(), directory.worker_log(0)};
+  const auto* old = std::find_if(files.begin(), files.end(),
+                                 [&](const std::string& file) { return std::filesystem::exists(file, error); });
+  if (old == files.end()) return directory;
+  return invalid_argument(path + " already holds a run: " + *old + " exists", "name another directory, or remove it");
 }
 
 }  // namespace everstep::launcher

@@ -11,6 +11,8 @@ using Clock = std::chrono::steady_clock;
 
 // How often to look for silent workers.
 constexpr std::chrono::milliseconds kLook{200};
+// How long a worker may take to say its first word: loading its libraries comes before.
+constexpr std::chrono::milliseconds kStartUp{60'000};
 // How long the others may take to tell what they saw, once one has failed. Long enough to tell who is silent.
 constexpr std::chrono::milliseconds kLastWords{4 * kAliveEvery};
 
@@ -37,6 +39,7 @@ class Supervisor {
   struct Worker {
     WorkerFate fate;
     std::string address;
+    bool has_spoken = false;
     Clock::time_point last_heard = Clock::now();
   };
 
@@ -46,6 +49,7 @@ class Supervisor {
   void take(const WorkerEvent& event) {
     Worker& worker = workers_[event.rank];
     worker.last_heard = Clock::now();
+    worker.has_spoken = true;
     if (event.message) {
       std::visit([&](const auto& message) { take(worker, message); }, *event.message);
     } else {
@@ -88,7 +92,8 @@ class Supervisor {
 
   void look_for_silence() {
     for (const Worker& worker : workers_) {
-      const bool is_silent = !worker.fate.wait_status && Clock::now() - worker.last_heard > supervision_.timeout;
+      const auto limit = worker.has_spoken ? supervision_.timeout + kAliveEvery : kStartUp;
+      const bool is_silent = !worker.fate.wait_status && Clock::now() - worker.last_heard > limit;
       if (is_silent) failed_at_ = Clock::now();
     }
   }

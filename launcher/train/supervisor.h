@@ -15,7 +15,7 @@ namespace everstep::launcher {
 struct Supervision {
   std::vector<WorkerStart> workers;
   std::string setup;                          // what every worker must say it is about to do
-  std::chrono::milliseconds timeout{60'000};  // how long a worker may be silent
+  std::chrono::milliseconds timeout{60'000};  // how long a worker may be silent, once it spoke
 
   std::function<void()> on_start;  // all workers know each other now
   std::function<void(const trainer::StepReport&)> on_step;

@@ -1,13 +1,20 @@
 #include "launcher/train/train_request.h"
+#include "scheduler/model_shape.h"
 
 namespace everstep::launcher {
 namespace {
 
 using Options = std::vector<OptionSpec>;
 
+std::string list_models() {
+  std::string list;
+  for (const scheduler::ModelShape& model : scheduler::named_models()) list += (list.empty() ? "" : ", ") + model.name;
+  return list;
+}
+
 Options model_options() {
   return {
-      {.name = "model", .value_name = "NAME", .default_text = "gpt2-tiny", .help = "Model whose sizes to take"},
+      {.name = "model", .value_name = "NAME", .default_text = "gpt2-tiny", .help = "Sizes: " + list_models()},
       {.name = "layers", .value_name = "N", .help = "Transformer blocks, instead of the model's"},
       {.name = "hidden", .value_name = "N", .help = "Width of the model, instead of the model's"},
       {.name = "heads", .value_name = "N", .help = "Attention heads, instead of the model's"},
@@ -60,6 +67,7 @@ Options update_options() {
       {.name = "beta2", .value_name = "X", .default_text = "0.95", .help = "Of AdamW"},
       {.name = "clip", .value_name = "X", .default_text = "1", .help = "Largest norm of the gradient; 0 for any"},
       {.name = "reproducible", .help = "Sum gradients so that no plan changes a bit"},
+      {.name = "stash", .help = "AMDP: keep the old weights too, so that a backward uses those of its forward"},
   };
 }
 

@@ -11,6 +11,7 @@ namespace everstep::launcher {
 namespace {
 
 constexpr double kBytesPerGib = 1024.0 * 1024.0 * 1024.0;
+constexpr int kHighestPort = 65535;
 constexpr int kMost = 1'000'000;
 
 // Reads the options one group after the other; the first that does not fit becomes the failure.
@@ -166,16 +167,19 @@ TrainRequest read_train_request(const Config& config, std::int64_t host_memory_b
   options.model = reader.model();
   options.accumulation =
       values.flag("reproducible") ? trainer::Accumulation::kFixedPoint : trainer::Accumulation::kFloat;
+  options.stash = values.flag("stash");
   options.adam = reader.adam();
   options.steps = values.integer("steps", {.min = 1, .max = 1'000'000'000});
   options.learning_rate = reader.learning_rate(options.steps * request.plan.window * options.model.minibatch);
   options.evaluate_every = values.integer("eval-every", {.min = 0});
   options.evaluate_minibatches = values.integer("eval-minibatches", {.min = 1, .max = kMost});
   options.peer_timeout =
-      std::chrono::milliseconds(std::llround(1000 * values.number("timeout", {.min = 0.1, .max = 1e6})));
+      std::chrono::milliseconds(std::llround(1000 * values.number("timeout", {.min = 1, .max = 1e6})));
 
   request.bind = values.path("bind");
-  request.port = reader.integer("port", 0, 65535);
+  request.port = reader.integer("port", 0, kHighestPort);
+  if (request.port > kHighestPort + 1 - request.workers)
+    reader.refuse("port", "there are no ports for all workers behind it");
   if (config.is_set("output")) request.output = values.path("output");
   if (config.is_set("trace")) request.trace = values.path("trace");
   request.json = values.flag("json");

@@ -16,8 +16,8 @@ bool end_communicators(const NcclApi& api, const std::vector<NcclCommunicator>& 
   std::thread([promise = std::move(promise), revoke = api.comm_revoke, abort = api.comm_abort,
                communicators]() mutable {
     // What these calls say does not matter: there is nothing else to do with the communicators.
-    for (const NcclCommunicator communicator : communicators) static_cast<void>(revoke(communicator));
-    for (const NcclCommunicator communicator : communicators) static_cast<void>(abort(communicator));
+    for (NcclCommunicator communicator : communicators) static_cast<void>(revoke(communicator));
+    for (NcclCommunicator communicator : communicators) static_cast<void>(abort(communicator));
     promise.set_value();
   }).detach();
   return ended.wait_for(limit) == std::future_status::ready;

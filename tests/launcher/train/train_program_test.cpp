@@ -1,6 +1,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <sstream>
 #include <thread>
 
 #include <arpa/inet.h>
@@ -26,25 +27,26 @@ class TrainProgram : public CommandFiles {
   std::string output() const { return path("run"); }
 
   // A small model, so that starting the processes is what takes the time.
-  std::vector<std::string> small(std::vector<std::string> args) const {
+  std::vector<std::string> small(std::vector<std::string> args, const std::string& name = "run") const {
     for (const char* arg : {"--layers=6", "--hidden=16", "--heads=2", "--sequence=16", "--minibatch=2"}) {
       args.emplace_back(arg);
     }
-    args.insert(args.begin(), {"train", "--output=" + output()});
+    args.insert(args.begin(), {"train", "--output=" + path(name)});
     return args;
   }
 
   // Four workers that would wait for minutes, once they train.
-  std::unique_ptr<RunningProgram> start_long_run() {
+  std::unique_ptr<RunningProgram> start_long_run(const std::string& timeout = "60") {
     auto program =
         std::make_unique<RunningProgram>(small({"--workers=4", "--schedule=amdp", "--depth=4", "--window=4",
-                                                "--emulate=2:4", "--steps=100000", "--timeout=2", "--json"}));
-    const auto deadline = std::chrono::steady_clock::now() + seconds(30);
+                                                "--emulate=2:4", "--steps=100000", "--timeout=" + timeout, "--json"}));
     const std::string metrics = output() + "/metrics.jsonl";
     std::error_code missing;
     while (std::filesystem::file_size(metrics, missing) == 0 || missing) {
-      EVERSTEP_CHECK(std::chrono::steady_clock::now() < deadline, "the run does not start");
-      std::this_thread::sleep_for(milliseconds(10));
+      if (is_gone_within(program->pid(), milliseconds(10))) {
+        ADD_FAILURE() << program->wait(seconds(0)).log;
+        break;
+      }
     }
     workers_ = program->children();
     EXPECT_EQ(workers_.size(), 4U);
@@ -55,7 +57,7 @@ class TrainProgram : public CommandFiles {
     for (const pid_t worker : workers_) EXPECT_TRUE(is_gone_within(worker, seconds(2))) << worker;
   }
 
-  pid_t worker(int rank) const { return workers_[rank]; }
+  pid_t worker(int rank) const { return workers_.at(rank); }
 
  private:
   std::vector<pid_t> workers_;
@@ -93,6 +95,26 @@ TEST_F(TrainProgram, TrainsAndTellsHowItWent) {
     EXPECT_THAT(text_of(log), HasSubstr("event=finished"));
 }
 
+TEST_F(TrainProgram, HasTheSameLossesUnderEverySynchronousPlanWhenReproducible) {
+  const std::string data = "--data=" + file("corpus.txt", std::string(500, 'a') + std::string(500, 'b'));
+  const auto losses_of = [&](const std::string& name, const std::vector<std::string>& plan) {
+    std::vector<std::string> args{data, "--steps=3", "--window=8", "--reproducible"};
+    args.insert(args.end(), plan.begin(), plan.end());
+    const Ended ended = run_program(small(args, name));
+    EXPECT_EQ(ended.exit_code, 0) << ended.log;
+    std::istringstream lines(text_of(name + "/metrics.jsonl"));
+    std::vector<double> losses;
+    for (std::string line; std::getline(lines, line);) {
+      losses.push_back(*storage::JsonReader(*storage::parse_json(line)).number_at("loss"));
+    }
+    return losses;
+  };
+  const std::vector<double> alone = losses_of("alone", {"--workers=1"});
+  EXPECT_EQ(alone.size(), 3U);
+  EXPECT_EQ(losses_of("groups", {"--workers=4", "--schedule=1f1b", "--depth=2", "--width=2"}), alone);
+  EXPECT_EQ(losses_of("chunks", {"--workers=2", "--schedule=interleaved"}), alone);
+}
+
 TEST_F(TrainProgram, TracesEmulatedDevices) {
   const Ended ended = run_program(small({"--workers=4", "--schedule=amdp", "--depth=4", "--emulate=1:2", "--window=8",
                                          "--steps=5", "--trace=" + path("trace.json")}));
@@ -123,7 +145,7 @@ TEST_F(TrainProgram, NamesTheWorkerThatWasKilled) {
 }
 
 TEST_F(TrainProgram, NamesTheWorkerThatHangs) {
-  const auto program = start_long_run();
+  const auto program = start_long_run("3");
   ::kill(worker(1), SIGSTOP);
   const Ended ended = program->wait(seconds(20));
   EXPECT_EQ(ended.exit_code, 69);
