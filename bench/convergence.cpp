@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/text.h"
 #include "bench/loss_plot.h"
 #include "trainer/data/open_data.h"
 #include "trainer/threads/thread_transport.h"
@@ -13,7 +14,10 @@
 #include "trainer/train_loop.h"
 
 // Trains a small GPT with AMDP and with its synchronous twin, three seeds each, and draws the losses:
-// convergence CORPUS PICTURE [UPDATES]
+// convergence CORPUS PICTURE [UPDATES [RATE]]
+//
+// What AMDP costs grows with the learning rate, since it is the distance between two versions of the weights that a
+// touched minibatch sees: the rate belongs to every figure made here.
 namespace everstep::bench {
 namespace {
 
@@ -24,7 +28,13 @@ constexpr int kDepth = 4;
 constexpr int kRoundsPerUpdate = 4;
 constexpr std::uint64_t kSeeds[] = {1, 2, 3};
 
-TrainOptions options_of(ScheduleKind kind, std::uint64_t seed, std::int64_t updates) {
+struct Experiment {
+  std::string corpus;
+  std::int64_t updates = 500;
+  double rate = 3e-4;
+};
+
+TrainOptions options_of(ScheduleKind kind, std::uint64_t seed, const Experiment& experiment) {
   TrainOptions options;
   options.schedule.kind = kind;
   options.schedule.depth = kDepth;
@@ -33,13 +43,13 @@ TrainOptions options_of(ScheduleKind kind, std::uint64_t seed, std::int64_t upda
   options.model.shape = {"small", scheduler::ModelFamily::kGpt, 4, 64, 4, 64, 256};
   options.model.minibatch = 2;
   options.model.seed = seed;
-  const std::int64_t samples = updates * options.schedule.window * options.model.minibatch;
-  options.learning_rate = {.peak = 2e-3,
-                           .floor = 2e-4,
+  const std::int64_t samples = experiment.updates * options.schedule.window * options.model.minibatch;
+  options.learning_rate = {.peak = experiment.rate,
+                           .floor = experiment.rate / 10,
                            .decay = trainer::Decay::kCosine,
                            .warmup_samples = samples / 20,
                            .total_samples = samples};
-  options.steps = updates;
+  options.steps = experiment.updates;
   return options;
 }
 
@@ -69,15 +79,15 @@ std::vector<double> losses_of(const TrainOptions& options, const std::string& co
   return losses;
 }
 
-int run(const std::string& corpus, const std::string& picture, std::int64_t updates) {
+int run(const Experiment& experiment, const std::string& picture) {
   trainer::prepare_torch(1);
   std::printf("| seed | synchronous | AMDP | ratio |\n|---:|---:|---:|---:|\n");
   std::vector<LossPair> pairs;
   for (const std::uint64_t seed : kSeeds) {
     LossPair& pair = pairs.emplace_back();
     pair.seed = seed;
-    pair.synchronous = losses_of(options_of(ScheduleKind::kAmdpSync, seed, updates), corpus);
-    pair.amdp = losses_of(options_of(ScheduleKind::kAmdp, seed, updates), corpus);
+    pair.synchronous = losses_of(options_of(ScheduleKind::kAmdpSync, seed, experiment), experiment.corpus);
+    pair.amdp = losses_of(options_of(ScheduleKind::kAmdp, seed, experiment), experiment.corpus);
     const double synchronous = final_loss(pair.synchronous);
     const double amdp = final_loss(pair.amdp);
     std::printf("| %d | %.4f | %.4f | %.4f |\n", static_cast<int>(seed), synchronous, amdp, amdp / synchronous);
@@ -85,7 +95,8 @@ int run(const std::string& corpus, const std::string& picture, std::int64_t upda
   }
   std::ofstream file(picture);
   file << draw_losses(pairs, "GPT, 4 layers of 64; D = " + std::to_string(kDepth) +
-                                 ", T = " + std::to_string(kRoundsPerUpdate) + "; final losses are means of the last " +
+                                 ", T = " + std::to_string(kRoundsPerUpdate) + "; learning rate " +
+                                 shortest_text(experiment.rate) + "; final losses are means of the last " +
                                  std::to_string(kFinalUpdates) + " updates");
   return file.good() ? EXIT_SUCCESS : EXIT_FAILURE;
 }
@@ -94,9 +105,13 @@ int run(const std::string& corpus, const std::string& picture, std::int64_t upda
 }  // namespace everstep::bench
 
 int main(int count, char** arguments) {
-  if (count < 3 || count > 4) {
-    std::fprintf(stderr, "usage: convergence CORPUS PICTURE [UPDATES]\n");
+  if (count < 3 || count > 5) {
+    std::fprintf(stderr, "usage: convergence CORPUS PICTURE [UPDATES [RATE]]\n");
     return EXIT_FAILURE;
   }
-  return everstep::bench::run(arguments[1], arguments[2], count == 4 ? std::atoll(arguments[3]) : 500);
+  everstep::bench::Experiment experiment;
+  experiment.corpus = arguments[1];
+  if (count > 3) experiment.updates = std::atoll(arguments[3]);
+  if (count > 4) experiment.rate = std::atof(arguments[4]);
+  return everstep::bench::run(experiment, arguments[2]);
 }

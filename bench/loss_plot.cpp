@@ -21,7 +21,7 @@ constexpr double kMargin = 24;
 constexpr double kLabels = 56;
 constexpr double kHeader = 96;
 constexpr double kGap = 46;
-constexpr double kWidestRatio = 0.05;  // what the lower panel shows around 1
+constexpr double kWidestRatio = 0.04;  // what the lower panel shows around 1
 constexpr std::string_view kTitle = "Loss on the example corpus: AMDP and synchronous training";
 constexpr TextStyle kLegendText{12, scheduler::kInk, Anchor::kStart, false};
 

@@ -90,6 +90,7 @@ TEST_P(NegativeControl, AnUpdateAfterTheWrongBackwardIsCaught) {
 
 TEST_P(NegativeControl, ADroppedNewWindowBufferIsCaught) { EXPECT_NE(difference_with<DropsTheNewWindowsBuffer>(), ""); }
 
+// Floats remember in which order they were added: that of this plan's backwards and replicas.
 TEST_P(NegativeControl, SumsInTheOrderOfArrivalAreCaught) {
   options_.accumulation = Accumulation::kFloat;
   EXPECT_NE(difference_with<Faultless>(), "");
