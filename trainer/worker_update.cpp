@@ -4,6 +4,15 @@
 #include "trainer/worker.h"
 
 namespace everstep::trainer {
+namespace {
+
+Buffer copy_of(const Buffer& buffer) {
+  Buffer copy = allocate_scratch(buffer.size);
+  std::memcpy(copy.data, buffer.data, buffer.size);
+  return copy;
+}
+
+}  // namespace
 
 Status Worker::update(const scheduler::Op& op) {
   EVERSTEP_TRY(reduction_.finish(options_.peer_timeout));
@@ -78,9 +87,11 @@ Status Worker::share_weights(std::int64_t window) {
       receivers.emplace_back(transport_, owner, header, chunk->memory.weights);
       continue;
     }
+    // A stashing worker swaps its weights at backwards, which need not wait for the delivery: a copy travels then.
+    const Buffer sent = options_.stash ? copy_of(chunk->memory.weights) : chunk->memory.weights;
     for (const int replica : shape_.placement.replicas_of(chunk->stage)) {
       const int peer = first_of_group + replica;
-      if (peer != transport_.worker()) send_in_pieces(transport_, peer, header, chunk->memory.weights);
+      if (peer != transport_.worker()) send_in_pieces(transport_, peer, header, sent);
     }
   }
   for (PieceReceiver& receiver : receivers) EVERSTEP_TRY(receiver.finish(options_.peer_timeout));

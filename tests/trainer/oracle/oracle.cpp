@@ -198,7 +198,10 @@ VersionRule versions_under_plan(const TrainOptions& options, std::int64_t first_
       }
     }
   }
-  return [used = std::move(used)](Position position, int block) { return used.at({position, block}); };
+  return [used = std::move(used), stash = options.stash](Position position, int block) {
+    const UsedVersions& versions = used.at({position, block});
+    return stash ? UsedVersions{versions.forward, versions.forward} : versions;
+  };
 }
 
 OracleRun run_reference(const TrainOptions& options, const DataSource& data, std::set<std::int64_t> lost_windows,

@@ -95,6 +95,18 @@ TEST(Invariant18, WithoutLearningEveryWindowHasTheSynchronousGradient) {
   EXPECT_EQ(difference_from(run_plain_training(options, *data), run_in_threads(options, *data)), "");
 }
 
+TEST(Invariant20, WithStashedWeightsEveryBackwardUsesThoseOfItsForward) {
+  for (const TestPlan& plan : {TestPlan{ScheduleKind::kAmdp, 2, 2, 8}, TestPlan{ScheduleKind::kAmdp, 4, 1, 11}}) {
+    TrainOptions options = gpt_training(plan);
+    const auto data = shipped_corpus(options.model);
+    const OracleRun without = run_oracle(options, *data);
+    options.stash = true;
+    const OracleRun stashed = run_oracle(options, *data);
+    EXPECT_NE(stashed.weights, without.weights) << plan;
+    EXPECT_EQ(difference_from(stashed, run_in_threads(options, *data)), "") << plan;
+  }
+}
+
 TEST(Invariant21, AnUpdateDoesNotDependOnPipelinesAndGroups) {
   TrainOptions options = tiny_training(ModelFamily::kGpt, 6);
   options.steps = 1;
