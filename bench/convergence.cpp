@@ -25,6 +25,7 @@ using scheduler::ScheduleKind;
 using trainer::TrainOptions;
 
 constexpr int kDepth = 4;
+constexpr double kGoal = 1.01;  // AMDP over synchronous
 constexpr int kRoundsPerUpdate = 4;
 constexpr std::uint64_t kSeeds[] = {1, 2, 3};
 
@@ -83,6 +84,7 @@ int run(const Experiment& experiment, const std::string& picture) {
   trainer::prepare_torch(1);
   std::printf("| seed | synchronous | AMDP | ratio |\n|---:|---:|---:|---:|\n");
   std::vector<LossPair> pairs;
+  double worst = 0;
   for (const std::uint64_t seed : kSeeds) {
     LossPair& pair = pairs.emplace_back();
     pair.seed = seed;
@@ -90,6 +92,7 @@ int run(const Experiment& experiment, const std::string& picture) {
     pair.amdp = losses_of(options_of(ScheduleKind::kAmdp, seed, experiment), experiment.corpus);
     const double synchronous = final_loss(pair.synchronous);
     const double amdp = final_loss(pair.amdp);
+    worst = std::max(worst, amdp / synchronous);
     std::printf("| %d | %.4f | %.4f | %.4f |\n", static_cast<int>(seed), synchronous, amdp, amdp / synchronous);
     std::fflush(stdout);
   }
@@ -98,7 +101,7 @@ int run(const Experiment& experiment, const std::string& picture) {
                                  ", T = " + std::to_string(kRoundsPerUpdate) + "; learning rate " +
                                  shortest_text(experiment.rate) + "; final losses are means of the last " +
                                  std::to_string(kFinalUpdates) + " updates");
-  return file.good() ? EXIT_SUCCESS : EXIT_FAILURE;
+  return file.good() && worst <= kGoal ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 }  // namespace

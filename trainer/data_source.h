@@ -9,6 +9,7 @@
 namespace everstep::trainer {
 
 inline constexpr std::int64_t kIgnoredLabel = -100;
+inline constexpr double kHiddenFraction = 0.15;  // of a BERT sample's own tokens: those to be predicted
 
 // The input of one pass: `sequences` rows of `length` tokens, row by row.
 struct Minibatch {

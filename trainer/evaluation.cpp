@@ -5,6 +5,13 @@
 
 namespace everstep::trainer {
 
+namespace {
+
+// The first stage runs ahead of the last by at most so many, since sends do not wait.
+constexpr std::int64_t kEvaluatedAtOnce = 64;
+
+}  // namespace
+
 // One validation minibatch at one stage.
 struct Worker::EvaluationOp {
   std::int64_t minibatch = 0;
@@ -15,10 +22,10 @@ struct Worker::EvaluationOp {
 
 // What one worker evaluates, in its order: by minibatch, then by stage. Since a stage waits only for the stage before
 // it, an order by minibatch cannot deadlock, and links stay in order.
-std::vector<Worker::EvaluationOp> Worker::evaluation_ops(const scheduler::Schedule& shape, std::int64_t minibatches,
-                                                         int worker) {
+std::vector<Worker::EvaluationOp> Worker::evaluation_ops(const scheduler::Schedule& shape, std::int64_t begin,
+                                                         std::int64_t end, int worker) {
   std::vector<EvaluationOp> ops;
-  for (std::int64_t i = 0; i < minibatches; ++i) {
+  for (std::int64_t i = begin; i < end; ++i) {
     const auto group = static_cast<int>(i % shape.request.width);
     const auto pipeline = static_cast<int>((i / shape.request.width) % shape.placement.pipelines());
     for (int stage = 0; stage < shape.placement.stages(); ++stage) {
@@ -58,26 +65,34 @@ Result<double> Worker::evaluate_one(const FrameHeader& header, const EvaluationO
 }
 
 Result<double> Worker::evaluate(std::int64_t minibatches) {
+  std::vector<UpdateRecord> all;
+  for (std::int64_t begin = 0; begin < minibatches; begin += kEvaluatedAtOnce) {
+    auto records = evaluate_range(begin, std::min(minibatches, begin + kEvaluatedAtOnce));
+    if (!records) return records.error();
+    all.insert(all.end(), records->begin(), records->end());
+  }
+  last_exchange_ = hooks_.now();  // evaluating is not idling
+  return mean_loss(all);
+}
+
+Result<std::vector<UpdateRecord>> Worker::evaluate_range(std::int64_t begin, std::int64_t end) {
   const int last_stage = shape_.placement.stages() - 1;
   FrameHeader header = job_of(options_);
   header.window = version_.value;
   header.version = version_;
   UpdateRecord record;
-  for (const EvaluationOp& op : evaluation_ops(shape_, minibatches, transport_.worker())) {
+  for (const EvaluationOp& op : evaluation_ops(shape_, begin, end, transport_.worker())) {
     const auto loss = evaluate_one(header, op);
     if (!loss) return loss.error();
     if (op.stage == last_stage) record.losses.push_back({static_cast<int>(op.minibatch), *loss});
   }
   std::vector<RecordCapacity> capacities;
   for (int worker = 0; worker < transport_.workers(); ++worker) {
-    const std::vector<EvaluationOp> ops = evaluation_ops(shape_, minibatches, worker);
+    const std::vector<EvaluationOp> ops = evaluation_ops(shape_, begin, end, worker);
     const auto losses = std::count_if(ops.begin(), ops.end(), [&](const auto& op) { return op.stage == last_stage; });
     capacities.push_back({0, static_cast<std::size_t>(losses)});
   }
-  const auto records = exchange_records(transport_, header, capacities, record, options_.peer_timeout);
-  if (!records) return records.error();
-  last_exchange_ = hooks_.now();  // evaluating is not idling
-  return mean_loss(*records);
+  return exchange_records(transport_, header, capacities, record, options_.peer_timeout);
 }
 
 }  // namespace everstep::trainer

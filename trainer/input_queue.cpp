@@ -61,7 +61,11 @@ void InputQueue::post_ahead(std::int64_t index, std::int64_t last_window, Versio
 }
 
 Result<Buffer> InputQueue::take(std::int64_t index, std::chrono::milliseconds timeout) {
-  if (posted_.empty() || posted_.front().index != index) return Buffer{};
+  if (posted_.empty() || posted_.front().index != index) {
+    const InputOrigin origin = input_of(stream_.pattern(), transport_.worker(), stream_.at(index), job_);
+    EVERSTEP_CHECK(origin.from < 0, "an input that was never asked for: " + to_string(stream_.at(index)));
+    return Buffer{};
+  }
   Posted input = std::move(posted_.front());
   posted_.pop_front();
   EVERSTEP_TRY(transport_.wait(input.receive, timeout));

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "trainer/data_source.h"
+
 namespace everstep::trainer {
 namespace {
 
@@ -10,7 +12,6 @@ using scheduler::ModelFamily;
 using Init = ParameterSpec::Init;
 
 // The share of a BERT sample's tokens that are to be predicted.
-constexpr double kMaskedShare = 0.15;
 constexpr std::int64_t kLayoutAlignment = 16;
 
 ParameterSpec matrix(std::string name, std::int64_t rows, std::int64_t columns, double deviation = 0.02) {
@@ -143,7 +144,7 @@ std::int64_t head_activation_bytes(const ModelConfig& config) {
   if (config.shape.family == ModelFamily::kGpt) {
     return config.tokens_per_minibatch() * (predicted_bytes + 2 * hidden * value_bytes);
   }
-  const double predicted = kMaskedShare * static_cast<double>(config.tokens_per_minibatch());
+  const double predicted = kHiddenFraction * static_cast<double>(config.tokens_per_minibatch());
   const std::int64_t next_sentence = config.next_sentence ? config.minibatch * (2 * hidden * value_bytes + 8) : 0;
   return std::llround(predicted * static_cast<double>(predicted_bytes + 4 * hidden * value_bytes + 8)) + next_sentence;
 }

@@ -27,7 +27,7 @@ struct StepInput {
 };
 
 // AdamW on one owned stage. Keeps both moments, and under bf16 the fp32 master; under fp32 the weights are the master.
-// One pass over memory per step, the same bits on every machine that follows IEEE 754.
+// One pass over memory per step, the same bits on every x86-64.
 class StageOptimizer {
  public:
   // `master` (fp32, one per element) is taken only under bf16, else it must be empty.

@@ -12,12 +12,13 @@ Result<TrainResult> train(const TrainOptions& options, const DataSource& data, T
   if (!made) return made.error();
   Worker& worker = **made;
   TrainResult result;
-  const std::int64_t between_evaluations = options.evaluate_every > 0 ? options.evaluate_every : options.steps;
   const std::int64_t minibatches = std::min(options.evaluate_minibatches, data.validation_minibatches());
+  const bool evaluates = options.evaluate_every > 0 && minibatches > 0;
+  const std::int64_t between_evaluations = evaluates ? options.evaluate_every : options.steps;
   while (worker.version().value < options.steps && !worker.stopped()) {
     EVERSTEP_TRY(worker.run(std::min(between_evaluations, options.steps - worker.version().value)));
     result = worker.result();
-    if (options.evaluate_every == 0 || minibatches == 0) continue;
+    if (!evaluates || worker.stopped()) continue;
     const auto loss = worker.evaluate(minibatches);
     if (!loss) return loss.error();
     result.validation_loss = *loss;

@@ -126,6 +126,7 @@ Status Worker::run(std::int64_t windows) {
     if (is_compute(op)) busy_ += record.end - record.started;
     if (hooks_.on_op) hooks_.on_op(record);
     EVERSTEP_TRY(reduction_.advance());
+    EVERSTEP_TRY(transport_.status());  // a death is news also to a worker that waits for nobody
   }
   return {};
 }

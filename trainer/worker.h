@@ -77,8 +77,9 @@ class Worker {
   std::int64_t last_certain_window() const;
 
   struct EvaluationOp;  // evaluation.cpp
-  static std::vector<EvaluationOp> evaluation_ops(const scheduler::Schedule& shape, std::int64_t minibatches,
-                                                  int worker);
+  static std::vector<EvaluationOp> evaluation_ops(const scheduler::Schedule& shape, std::int64_t begin,
+                                                  std::int64_t end, int worker);
+  Result<std::vector<UpdateRecord>> evaluate_range(std::int64_t begin, std::int64_t end);
   static FrameHeader activation_header(FrameHeader header, const EvaluationOp& op, int stage);
   Result<double> evaluate_one(const FrameHeader& header, const EvaluationOp& op);
 

@@ -62,6 +62,15 @@ class Stage(nn.Module):
         return self.head(self.ln(x)) if self.last else x
 
 
+def wait_exactly(seconds):
+    """As Everstep's emulated device does: the last stretch awake, because a sleep ends late."""
+    end = time.perf_counter() + seconds
+    if seconds > 0.0003:
+        time.sleep(seconds - 0.0003)
+    while time.perf_counter() < end:
+        os.sched_yield()
+
+
 class Wait(torch.autograd.Function):
     """Waits once forward if asked, once backward: one for the input's gradient and one for the weight's, so that
     schedules that split the backward pay each half once."""
@@ -69,12 +78,12 @@ class Wait(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, seconds, waits_forward):
         ctx.seconds = seconds
-        time.sleep(seconds if waits_forward else 0)
+        wait_exactly(seconds if waits_forward else 0)
         return x.clone()
 
     @staticmethod
     def backward(ctx, gradient):
-        time.sleep(ctx.seconds)
+        wait_exactly(ctx.seconds)
         return gradient, None, None
 
 

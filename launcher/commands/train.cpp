@@ -49,6 +49,10 @@ Outcome check_data(const Config& config, const TrainRequest& request) {
   if (!request.data) return {};
   const auto data = open_data(*request.data, request.options.model);
   if (!data) return config.blame("data", data.error());
+  if (request.options.evaluate_every > 0 && (*data)->validation_minibatches() == 0) {
+    return config.reject("eval-every", "there is not one minibatch of data to validate on",
+                         "a larger --validation-fraction, or more data");
+  }
   return {};
 }
 

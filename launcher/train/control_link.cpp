@@ -19,6 +19,12 @@ ControlLink::~ControlLink() {
   thread_.join();
 }
 
+void ControlLink::send(const FromWorker& message) const {
+  const bool is_news = std::holds_alternative<Alive>(message) || std::holds_alternative<Validation>(message) ||
+                       std::holds_alternative<trainer::StepReport>(message);
+  socket_.send(encode(message), is_news ? ControlSocket::WhenFull::kDrop : ControlSocket::WhenFull::kWait);
+}
+
 void ControlLink::listen() {
   while (true) {
     send(Alive{});

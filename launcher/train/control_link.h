@@ -21,8 +21,9 @@ class ControlLink {
   ControlLink& operator=(const ControlLink&) = delete;
   ~ControlLink();
 
-  // From any thread.
-  void send(const FromWorker& message) const { socket_.send(encode(message)); }
+  // From any thread. A supervisor that is stopped (Ctrl-Z) must not stop the training: what it can do without is
+  // dropped while it does not read.
+  void send(const FromWorker& message) const;
 
   // Waits for the supervisor's word, once.
   Start wait_for_start() { return start_.get_future().get(); }

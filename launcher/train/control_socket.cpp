@@ -22,8 +22,9 @@ ControlSocket::~ControlSocket() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-bool ControlSocket::send(std::string_view message) const {
-  while (::send(fd_, message.data(), message.size(), MSG_NOSIGNAL) < 0) {
+bool ControlSocket::send(std::string_view message, WhenFull when_full) const {
+  const int flags = MSG_NOSIGNAL | (when_full == WhenFull::kDrop ? MSG_DONTWAIT : 0);
+  while (::send(fd_, message.data(), message.size(), flags) < 0) {
     if (errno != EINTR) return false;
   }
   return true;

@@ -27,8 +27,11 @@ class ControlSocket {
 
   int fd() const { return fd_; }
 
-  // False when the other end is gone, or takes nothing any more.
-  bool send(std::string_view message) const;
+  // What to do with a message while the other end reads none.
+  enum class WhenFull { kWait, kDrop };
+
+  // False when the other end is gone, or the message was dropped.
+  bool send(std::string_view message, WhenFull when_full = WhenFull::kWait) const;
 
   // Waits for a message; nothing when the other end is gone.
   std::optional<std::string> receive() const;

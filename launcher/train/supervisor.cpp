@@ -11,8 +11,8 @@ using Clock = std::chrono::steady_clock;
 
 // How often to look for silent workers.
 constexpr std::chrono::milliseconds kLook{200};
-// How long a worker may take to say its first word: loading its libraries comes before.
-constexpr std::chrono::milliseconds kStartUp{60'000};
+// How long a worker may take to be ready for its peers: loading its libraries and looking at the data come before.
+constexpr std::chrono::seconds kStartUp{60};
 // How long the others may take to tell what they saw, once one has failed. Long enough to tell who is silent.
 constexpr std::chrono::milliseconds kLastWords{4 * kAliveEvery};
 
@@ -39,8 +39,8 @@ class Supervisor {
   struct Worker {
     WorkerFate fate;
     std::string address;
-    bool has_spoken = false;
-    Clock::time_point last_heard = Clock::now();
+    Clock::time_point born = Clock::now();
+    Clock::time_point last_heard = born;
   };
 
   // Workers that have not met yet know nothing about each other.
@@ -49,7 +49,6 @@ class Supervisor {
   void take(const WorkerEvent& event) {
     Worker& worker = workers_[event.rank];
     worker.last_heard = Clock::now();
-    worker.has_spoken = true;
     if (event.message) {
       std::visit([&](const auto& message) { take(worker, message); }, *event.message);
     } else {
@@ -91,10 +90,16 @@ class Supervisor {
   }
 
   void look_for_silence() {
-    for (const Worker& worker : workers_) {
-      const auto limit = worker.has_spoken ? supervision_.timeout + kAliveEvery : kStartUp;
-      const bool is_silent = !worker.fate.wait_status && Clock::now() - worker.last_heard > limit;
-      if (is_silent) failed_at_ = Clock::now();
+    for (Worker& worker : workers_) {
+      if (worker.fate.wait_status) continue;
+      const auto now = Clock::now();
+      if (worker.address.empty() && now - worker.born > kStartUp) {
+        take(worker,
+             Error{ErrorCode::kDeadlineExceeded, "was not ready within " + std::to_string(kStartUp.count()) + " s",
+                   "is the host overloaded?"});
+        failed_at_ = now;
+      }
+      if (!worker.address.empty() && now - worker.last_heard > supervision_.timeout + kAliveEvery) failed_at_ = now;
     }
   }
 

@@ -23,9 +23,7 @@ bool is_only_compared(ScheduleKind kind) { return kind == ScheduleKind::kGpipe |
 
 std::string gib_text(std::int64_t bytes) { return fixed_text(static_cast<double>(bytes) / (1 << 30), 2) + " GiB"; }
 
-std::int64_t largest_peak(const Plan& plan, const scheduler::ModelProfile& profile, const scheduler::Hardware& hardware,
-                          const scheduler::Schedule& schedule) {
-  const auto model = timing_model(profile, hardware, schedule.placement, plan.width, plan.cuts);
+std::int64_t largest_peak(const scheduler::Schedule& schedule, const scheduler::TimingModel& model) {
   std::int64_t largest = 0;
   for (const scheduler::DeviceUse& use : device_uses(schedule, model)) largest = std::max(largest, use.peak_bytes());
   return largest;
@@ -56,31 +54,39 @@ Result<TrainPlan> lay_out(const TrainRequest& request, const scheduler::ModelPro
   seat_workers(plan, profile, unnamed_workers(request.workers), nullptr);
   const auto schedule = make_schedule(request_of(plan));
   if (!schedule) return schedule.error();
-  const std::int64_t peak = largest_peak(plan, profile, wishes.hardware, *schedule);
+  const auto model = timing_model(profile, wishes.hardware, schedule->placement, plan.width, plan.cuts);
+  const std::int64_t peak = largest_peak(*schedule, model);
   if (peak > wishes.hardware.memory_bytes) {
     return invalid_argument("the fullest worker needs " + gib_text(peak) + ", more than the " +
                                 gib_text(wishes.hardware.memory_bytes) + " there are",
                             "a smaller --minibatch or --window, --recompute, or more --memory-gib");
   }
-  return TrainPlan{std::move(plan), peak, "as asked for"};
+  return TrainPlan{std::move(plan), peak, time_schedule(*schedule, model).makespan, "as asked for"};
 }
 
 }  // namespace
 
 Result<TrainPlan> make_train_plan(const TrainRequest& request) {
-  const scheduler::ModelProfile profile =
-      profile_of(request.options.model, request.options.accumulation, kFlopsPerWorker);
+  scheduler::ModelProfile profile = profile_of(request.options.model, request.options.accumulation, kFlopsPerWorker);
+  if (request.options.stash) profile.weight_bytes *= 2;
+  EVERSTEP_TRY(check(profile));
+  EVERSTEP_TRY(check(request.plan.hardware));
   if (request.plan.kind && is_only_compared(*request.plan.kind)) return lay_out(request, profile);
   auto report = plan(profile, unnamed_workers(request.workers, request.workers), request.plan);
   if (!report) return report.error();
-  return TrainPlan{std::move(report->plan), report->chosen.peak_bytes, report->reason};
+  return TrainPlan{std::move(report->plan), report->chosen.peak_bytes, report->chosen.window_time, report->reason};
 }
 
-trainer::TrainOptions train_options_of(const TrainRequest& request, const Plan& plan, std::uint64_t lineage) {
+trainer::TrainOptions train_options_of(const TrainRequest& request, const TrainPlan& plan, std::uint64_t lineage) {
   trainer::TrainOptions options = request.options;
-  options.schedule = request_of(plan);
-  options.cuts = plan.cuts;
+  options.schedule = request_of(plan.plan);
+  options.cuts = plan.plan.cuts;
   options.lineage = lineage;
+  // A frame may have to wait for much of a window, on a machine much slower than the estimate. Hung processes are found
+  // sooner than that: the supervisor listens for their signs of life.
+  constexpr double kPatience = 20;
+  const auto patience = std::chrono::milliseconds(std::llround(kPatience * 1e3 * to_seconds(plan.predicted_window)));
+  options.peer_timeout = std::max(options.peer_timeout, patience);
   return options;
 }
 

@@ -12,6 +12,7 @@ namespace everstep::launcher {
 struct TrainPlan {
   scheduler::Plan plan;
   std::int64_t predicted_bytes = 0;  // on the fullest worker
+  Tick predicted_window = 0;         // how long an update takes
   std::string reason;                // for people
 };
 
@@ -20,7 +21,7 @@ struct TrainPlan {
 Result<TrainPlan> make_train_plan(const TrainRequest& request);
 
 // What every worker of the run hands to train().
-trainer::TrainOptions train_options_of(const TrainRequest& request, const scheduler::Plan& plan, std::uint64_t lineage);
+trainer::TrainOptions train_options_of(const TrainRequest& request, const TrainPlan& plan, std::uint64_t lineage);
 
 // "amdp D=4 P=2 W=1 M=16 preload=2 cuts=0,3,5,8,10 everstep=0.1.0": what all processes of a run must agree on.
 std::string describe_setup(const scheduler::Plan& plan);

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "launcher/values.h"
 #include "scheduler/model_shape.h"
+#include "trainer/fixed_point.h"
 
 namespace everstep::launcher {
 namespace {
@@ -167,7 +168,13 @@ TrainRequest read_train_request(const Config& config, std::int64_t host_memory_b
   options.model = reader.model();
   options.accumulation =
       values.flag("reproducible") ? trainer::Accumulation::kFixedPoint : trainer::Accumulation::kFloat;
+  if (options.accumulation == trainer::Accumulation::kFixedPoint && request.plan.window > trainer::kFixedPointAddends) {
+    reader.refuse("window", "with --reproducible it is at most " + std::to_string(trainer::kFixedPointAddends));
+  }
   options.stash = values.flag("stash");
+  if (options.stash && request.plan.kind != scheduler::ScheduleKind::kAmdp) {
+    reader.refuse("stash", "only --schedule=amdp has two versions of the weights");
+  }
   options.adam = reader.adam();
   options.steps = values.integer("steps", {.min = 1, .max = 1'000'000'000});
   options.learning_rate = reader.learning_rate(options.steps * request.plan.window * options.model.minibatch);

@@ -4,8 +4,8 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
-#include <mutex>
 
+#include <malloc.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -27,17 +27,15 @@ namespace {
 
 constexpr std::size_t kRecordedOps = 256;
 constexpr int kTorchThreads = 1;
-constexpr std::chrono::milliseconds kGoodbye{10'000};
+constexpr int kLargestKeptBlock = 32 << 20;
 
+// One write, so that lines of other threads do not fall into it.
 void log_event(const std::string& line) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  std::cerr << "t=" << fixed_text(to_seconds(monotonic_now()), 3) << " " << line << std::endl;
+  std::cerr << "t=" + fixed_text(to_seconds(monotonic_now()), 3) + " " + line + "\n" << std::flush;
 }
 
 void log_recorder(const trainer::FlightRecorder& recorder) {
-  log_event(LogLine("last_ops").text());
-  std::cerr << recorder.dump(monotonic_now()) << std::flush;
+  log_event(LogLine("last_ops").text() + "\n" + recorder.dump(monotonic_now()));
 }
 
 // What a failed check needs to know: it ends the process and takes no argument.
@@ -66,7 +64,7 @@ class WorkerProcess {
   Result<Finished> run() {
     const auto plan = make_train_plan(request_);
     if (!plan) return plan.error();
-    plan_ = plan->plan;
+    plan_ = *plan;
     const auto data = open();
     if (!data) return data.error();
     if (!request_.emulation) trainer::prepare_torch(kTorchThreads);
@@ -81,7 +79,7 @@ class WorkerProcess {
       log_recorder(recorder_);
       return result.error();
     }
-    EVERSTEP_TRY((*transport)->close(kGoodbye));
+    EVERSTEP_TRY((*transport)->close(options.peer_timeout));
     return Finished{result->steps, result->skipped, peak_resident_bytes() - before};
   }
 
@@ -100,7 +98,7 @@ class WorkerProcess {
     options.log = log_event;
     const auto listener = trainer::UcxListener::listen(options);
     if (!listener) return listener.error();
-    link_.send(Hello{describe_setup(plan_), (*listener)->address()});
+    link_.send(Hello{describe_setup(plan_.plan), (*listener)->address()});
     return (*listener)->connect(link_.wait_for_start().addresses, request_.options.peer_timeout);
   }
 
@@ -122,7 +120,7 @@ class WorkerProcess {
   }
 
   void emulate(trainer::TrainHooks& hooks) const {
-    const trainer::EmulatedTimes times = emulated_times(*request_.emulation, plan_);
+    const trainer::EmulatedTimes times = emulated_times(*request_.emulation, plan_.plan);
     hooks.make_stage = [times](const trainer::StageRequest& stage) { return make_emulated_stage(stage, times); };
   }
 
@@ -140,7 +138,7 @@ class WorkerProcess {
   TrainRequest request_;
   ControlLink& link_;
   trainer::FlightRecorder recorder_;
-  scheduler::Plan plan_;
+  TrainPlan plan_;
   std::ofstream trace_;
 };
 
@@ -150,9 +148,16 @@ Result<Finished> work(const std::vector<std::string>& args, ControlLink& link) {
   Outcome failure;
   TrainRequest request = read_train_request(invocation->config, host_memory_bytes(), failure);
   if (failure) return failure->error;
-  log_event(LogLine("started").add("worker", invocation->identity.rank).add("pid", ::getpid()).text());
+  log_event(LogLine("started")
+                .add("worker", invocation->identity.rank)
+                .add("pid", ::getpid())
+                .add("kernels", trainer::cpu_capability())
+                .text());
   try {
     return WorkerProcess(std::move(invocation->identity), std::move(request), link).run();
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::kUnavailable, "this worker ran out of memory",
+                 "use more workers, a smaller --minibatch or --window, or --recompute"};
   } catch (const std::exception& exception) {
     return Error{ErrorCode::kInternal, exception.what(), "please report it"};
   }
@@ -165,6 +170,9 @@ ExitCode run_worker(const std::vector<std::string>& args) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   // A sleep is to end when it was told to, not when it suits the kernel.
   ::prctl(PR_SET_TIMERSLACK, 1);
+  // Buffers of messages come and go with every op: fresh pages for each would cost as much as copying them.
+  ::mallopt(M_MMAP_THRESHOLD, kLargestKeptBlock);
+  ::mallopt(M_TRIM_THRESHOLD, 2 * kLargestKeptBlock);
   ::signal(SIGPIPE, SIG_IGN);
   set_check_failure_hook(on_check_failure);
   ControlLink link(ControlSocket(kControlDescriptor), [] { log_event(LogLine("supervisor_gone").text()); });

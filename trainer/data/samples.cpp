@@ -10,7 +10,6 @@ namespace everstep::trainer {
 namespace {
 
 constexpr double kShortFraction = 0.1;     // of BERT's samples, shorter than the sequence and padded
-constexpr double kHiddenFraction = 0.15;   // of a BERT sample's own tokens
 constexpr double kMaskedShare = 0.8;       // of the hidden ones: [MASK] in their place
 constexpr double kReplacedShare = 0.1;     // of the hidden ones: any other token; the rest stay as they are
 constexpr std::int64_t kBertSpecials = 3;  // [CLS], and [SEP] twice

@@ -5,6 +5,14 @@
 namespace everstep::trainer {
 namespace {
 
+// A sleep ends late by the time it takes to wake up. A device does not, so the last stretch is waited for awake.
+void wait_exactly(std::chrono::nanoseconds duration) {
+  constexpr std::chrono::microseconds kAwake{300};
+  const auto end = std::chrono::steady_clock::now() + duration;
+  if (duration > kAwake) std::this_thread::sleep_until(end - kAwake);
+  while (std::chrono::steady_clock::now() < end) std::this_thread::yield();
+}
+
 class EmulatedStage final : public StageCompute {
  public:
   EmulatedStage(const StageRequest& request, EmulatedTimes times)
@@ -16,7 +24,7 @@ class EmulatedStage final : public StageCompute {
   Result<Output> forward(Position, Buffer) override { return compute(); }
 
   Result<Buffer> backward(Position, Buffer, int) override {
-    std::this_thread::sleep_for(times_.backward);
+    wait_exactly(times_.backward);
     return is_first_ ? Buffer{} : zeros_;
   }
 
@@ -26,7 +34,7 @@ class EmulatedStage final : public StageCompute {
 
  private:
   Output compute() const {
-    std::this_thread::sleep_for(times_.forward);
+    wait_exactly(times_.forward);
     return {is_last_ ? Buffer{} : zeros_, 0};
   }
 

@@ -1,5 +1,6 @@
 #include "trainer/ucx/ucx_session.h"
 
+#include <algorithm>
 #include <array>
 #include <condition_variable>
 #include <list>
@@ -47,6 +48,33 @@ struct Operations {
   std::map<ReceiveId, Receiving> receives;
 };
 
+// A thread that sleeps until a descriptor becomes readable or another thread wakes it.
+class Sleeper {
+ public:
+  Sleeper() { wake_for(wake_.get()); }
+
+  void wake_for(int descriptor) {
+    epoll_event event{.events = EPOLLIN, .data = {.fd = descriptor}};
+    EVERSTEP_CHECK(::epoll_ctl(events_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0, "epoll_ctl failed");
+  }
+
+  void wake() { EVERSTEP_CHECK(::eventfd_write(wake_.get(), 1) == 0, "eventfd_write failed"); }
+
+  // A negative limit is none.
+  void sleep(std::chrono::milliseconds limit) {
+    epoll_event event{};
+    ::epoll_wait(events_.get(), &event, 1, static_cast<int>(std::min<std::int64_t>(limit.count(), kLongestSleepMs)));
+    eventfd_t ignored = 0;
+    ::eventfd_read(wake_.get(), &ignored);
+  }
+
+ private:
+  static constexpr std::int64_t kLongestSleepMs = 1'000'000;
+
+  FileDescriptor wake_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  FileDescriptor events_{::epoll_create1(EPOLL_CLOEXEC)};
+};
+
 class UcxSession final : public Transport {
  public:
   UcxSession(int worker, int workers, std::unique_ptr<UcxEngine> ucx, Lifelines lifelines)
@@ -56,9 +84,9 @@ class UcxSession final : public Transport {
         lifelines_(std::move(lifelines)),
         sent_(workers),
         posted_(workers) {
-    for (const int descriptor : {engine().descriptor(), lifelines_.descriptor(), wake_.get()}) {
-      epoll_event event{.events = EPOLLIN, .data = {.fd = descriptor}};
-      EVERSTEP_CHECK(::epoll_ctl(events_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0, "epoll_ctl failed");
+    for (Sleeper* sleeper : {&service_sleeper_, &caller_sleeper_}) {
+      sleeper->wake_for(engine().descriptor());
+      sleeper->wake_for(lifelines_.descriptor());
     }
     service_ = std::thread([this] { serve(); });
   }
@@ -199,7 +227,9 @@ class UcxSession final : public Transport {
   // The first error stays. UCX is never touched again.
   void fail(Error error) {
     if (!error_) error_ = std::move(error);
-    changed_.notify_all();
+    caller_sleeper_.wake();
+    wake_service();
+    failed_.notify_all();
   }
 
   // UCX must not be touched any more.
@@ -238,28 +268,53 @@ class UcxSession final : public Transport {
           {}});
   }
 
-  // Whether the condition came true, or an error came, in time.
+  // Whether the condition came true, or an error came, in time. The caller meanwhile does the service thread's work: to
+  // be woken by the event itself, and not by a thread that was, halves the way of a frame.
   template <typename Condition>
   bool wait_until(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds timeout, Condition condition) {
-    return changed_.wait_until(lock, Clock::now() + timeout, [&] { return error_ || condition(); });
+    const auto done = [&] { return error_ || condition(); };
+    if (done()) return true;
+    const auto deadline = Clock::now() + timeout;
+    caller_drives_ = true;
+    service_sleeper_.wake();
+    while (true) {
+      const bool may_sleep = is_broken() || drive();
+      if (suspicion_) failed_.wait(lock, [this] { return error_.has_value(); });  // the service thread finds out why
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+      if (done() || left.count() <= 0) break;
+      lock.unlock();
+      if (may_sleep) caller_sleeper_.sleep(left);
+      lock.lock();
+    }
+    caller_drives_ = false;
+    service_turn_.notify_one();
+    return done();
   }
 
-  // The service thread: sleeps until UCX, a lifeline or stop_service() has something for it.
-  void serve() {
-    while (true) {
-      bool may_sleep = false;
-      {
-        const std::lock_guard lock(mutex_);
-        if (stopping_ || error_) return;
-        if (!suspicion_) engine().progress();
-        if (suspicion_) break;
-        if (const Status alive = lifelines_.poll(); !alive) return fail(alive.error());
-        may_sleep = engine().arm();
-        changed_.notify_all();
-      }
-      epoll_event event{};
-      if (may_sleep) ::epoll_wait(events_.get(), &event, 1, -1);
+  // Does what there is to do. Whether nothing more will come unannounced.
+  bool drive() {
+    engine().progress();
+    if (suspicion_) return true;
+    if (const Status alive = lifelines_.poll(); !alive) {
+      fail(alive.error());
+      return true;
     }
+    return engine().arm();
+  }
+
+  // The service thread: drives while the caller computes.
+  void serve() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      service_turn_.wait(lock, [this] { return !caller_drives_ || stopping_ || is_broken(); });
+      if (stopping_ || error_) return;
+      const bool may_sleep = suspicion_ || drive();
+      if (suspicion_) break;
+      lock.unlock();
+      if (may_sleep) service_sleeper_.sleep(std::chrono::milliseconds(-1));
+      lock.lock();
+    }
+    lock.unlock();
     explain_suspicion();
   }
 
@@ -271,7 +326,11 @@ class UcxSession final : public Transport {
     fail(alive ? *suspicion_ : alive.error());
   }
 
-  void wake_service() { EVERSTEP_CHECK(::eventfd_write(wake_.get(), 1) == 0, "eventfd_write failed"); }
+  // From its sleep or from waiting for its turn.
+  void wake_service() {
+    service_sleeper_.wake();
+    service_turn_.notify_one();
+  }
 
   void stop_service() {
     {
@@ -284,11 +343,13 @@ class UcxSession final : public Transport {
 
   const int worker_;
   const int workers_;
-  FileDescriptor wake_{::eventfd(0, EFD_CLOEXEC)};
-  FileDescriptor events_{::epoll_create1(EPOLL_CLOEXEC)};
+  Sleeper service_sleeper_;
+  Sleeper caller_sleeper_;
 
   std::mutex mutex_;  // guards all below, UCX included
-  std::condition_variable changed_;
+  std::condition_variable service_turn_;
+  std::condition_variable failed_;
+  bool caller_drives_ = false;
   std::unique_ptr<Operations> operations_;
   Lifelines lifelines_;
   Counters sent_;

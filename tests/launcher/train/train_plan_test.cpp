@@ -70,7 +70,7 @@ TEST(TrainPlan, SharesTheEmulatedTimeBetweenTheStagesOfAWorker) {
 TEST(TrainPlan, BecomesTheOptionsOfTheLoop) {
   const TrainRequest request = train_request({"--workers=2", "--data=x", "--steps=7"});
   const auto made = make_train_plan(request);
-  const trainer::TrainOptions options = train_options_of(request, made->plan, 42);
+  const trainer::TrainOptions options = train_options_of(request, *made, 42);
   EXPECT_EQ(options.steps, 7);
   EXPECT_EQ(options.lineage, 42U);
   EXPECT_EQ(options.cuts, made->plan.cuts);

@@ -13,6 +13,7 @@
 #include "storage/json/json_reader.h"
 #include "tests/launcher/commands/command_run.h"
 #include "tests/launcher/program.h"
+#include "trainer/data/sample_order.h"
 
 namespace everstep::launcher {
 namespace {
@@ -20,6 +21,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 
 // Runs the real program, which starts real worker processes.
 class TrainProgram : public CommandFiles {
@@ -57,11 +59,28 @@ class TrainProgram : public CommandFiles {
     for (const pid_t worker : workers_) EXPECT_TRUE(is_gone_within(worker, seconds(2))) << worker;
   }
 
+  // Those whose logs are there, dead or alive.
+  std::vector<pid_t> logged_workers() const {
+    std::vector<pid_t> found;
+    for (int rank = 0; std::filesystem::exists(path("run/worker-" + std::to_string(rank) + ".log")); ++rank) {
+      const std::string log = text_of("run/worker-" + std::to_string(rank) + ".log");
+      found.push_back(static_cast<pid_t>(std::stol(log.substr(log.find(" pid=") + 5))));
+    }
+    return found;
+  }
+
   pid_t worker(int rank) const { return workers_.at(rank); }
 
  private:
   std::vector<pid_t> workers_;
 };
+
+// A token file of nanoGPT.
+std::string uint16_tokens(const std::vector<int>& ids) {
+  std::string bytes;
+  for (const int id : ids) bytes += {static_cast<char>(id & 0xFF), static_cast<char>(id >> 8)};
+  return bytes;
+}
 
 std::string last_line(const std::string& text) {
   const std::string without_end = text.substr(0, text.find_last_not_of('\n') + 1);
@@ -186,6 +205,29 @@ TEST_F(TrainProgram, LeavesNoWorkerBehindWhenItIsKilled) {
   program->signal(SIGKILL);
   EXPECT_EQ(program->wait(seconds(1)).exit_code, -SIGKILL);
   expect_nothing_left();
+}
+
+TEST_F(TrainProgram, NamesATokenOutsideTheVocabularyThatItMeetsOnTheWay) {
+  constexpr std::int64_t kSamples = 400;
+  constexpr std::int64_t kSequence = 16;
+  constexpr std::int64_t kSampleOfWindow5 = 5 * 8 * 2 + 3;  // minibatches of 2, windows of 8
+  const std::int64_t place = trainer::SampleOrder(7, kSamples).at(kSampleOfWindow5) * kSequence + 9;
+  std::vector<int> ids(kSamples * kSequence + 1, 299);
+  ids[place] = 300;
+  const std::string data = file("tokens.bin", uint16_tokens(ids));
+  RunningProgram program(small({"--workers=4", "--schedule=amdp", "--depth=4", "--window=8", "--steps=20", "--seed=7",
+                                "--vocabulary=300", "--validation-fraction=0", "--data=" + data}));
+  const Ended ended = program.wait(seconds(20));
+  EXPECT_EQ(ended.exit_code, 78);
+  EXPECT_EQ(ended.out, "");
+  EXPECT_THAT(last_line(ended.log),
+              MatchesRegex("everstep: worker [0-3]: " + data + ": token " + std::to_string(place) +
+                           " has the id 300, outside the model's vocabulary of 300 .hint: .*"));
+  EXPECT_THAT(text_of("run/metrics.jsonl"), HasSubstr("\"step\":4,"));
+
+  const std::vector<pid_t> workers = logged_workers();
+  EXPECT_EQ(workers.size(), 4U);
+  for (const pid_t worker : workers) EXPECT_TRUE(is_gone_within(worker, seconds(2))) << worker;
 }
 
 TEST_F(TrainProgram, SaysThatAPortIsInUse) {

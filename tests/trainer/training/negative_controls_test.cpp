@@ -1,8 +1,13 @@
-#include <gtest/gtest.h>
+#include <algorithm>
+#include <array>
+
+#include <gmock/gmock.h>
 
 #include "tests/trainer/training/all_workers.h"
 #include "tests/trainer/training/comparison.h"
 #include "tests/trainer/training/training_support.h"
+#include "trainer/sums.h"
+#include "trainer/torch/torch_stage.h"
 #include "trainer/worker.h"
 
 // Executors with one fault each. The comparison that the right executor passes must fail for them, or it proves
@@ -68,32 +73,124 @@ class DropsTheNewWindowsBuffer final : public Faulty<DropsTheNewWindowsBuffer> {
   int parity_of(const Op&) const override { return static_cast<int>(version().value % 2); }
 };
 
+// The order in which the gradients of a chunk's minibatches reach their sum, given that of the schedule.
+using Arrival = std::function<void(std::vector<Buffer>& gradients)>;
+
+void as_scheduled(std::vector<Buffer>&) {}
+void last_comes_first(std::vector<Buffer>& gradients) { std::reverse(gradients.begin(), gradients.end()); }
+
+// Sums the minibatches of a window in the order of their arrival.
+class SumsOnArrival final : public StageCompute {
+ public:
+  SumsOnArrival(const StageRequest& request, Arrival arrival)
+      : inner_(make_torch_stage(request)), request_(request), arrival_(std::move(arrival)) {}
+
+  Result<Output> forward(Position position, Buffer input) override {
+    return inner_->forward(position, std::move(input));
+  }
+
+  // Sums anew what has arrived of the window: with its last backward, before the sum is sent, that is all.
+  Result<Buffer> backward(Position position, Buffer output_gradient, int parity) override {
+    const Buffer& sum = request_.memory.gradients[parity];
+    set_zero(sum);
+    auto input_gradient = inner_->backward(position, std::move(output_gradient), parity);
+    std::vector<Buffer> gradients = kept_with(position, parity, sum);
+    arrival_(gradients);
+    set_zero(sum);
+    for (const Buffer& gradient : gradients) add_sums(request_.accumulation, sum, gradient);
+    return input_gradient;
+  }
+
+  Result<Output> evaluate(std::int64_t index, Buffer input) override {
+    return inner_->evaluate(index, std::move(input));
+  }
+  bool take_overflow(int parity) override { return inner_->take_overflow(parity); }
+
+ private:
+  struct Window {
+    std::int64_t number = -1;
+    std::vector<Buffer> gradients;  // one per minibatch
+  };
+
+  static void set_zero(const Buffer& buffer) { std::fill_n(buffer.data, buffer.size, std::byte{0}); }
+
+  const std::vector<Buffer>& kept_with(Position position, int parity, const Buffer& gradient) {
+    Window& window = windows_[parity];
+    const std::int64_t number = position.value / request_.window;
+    if (window.number != number) window = {number, {}};
+    const Buffer copy = allocate_scratch(gradient.size);
+    std::copy_n(gradient.data, gradient.size, copy.data);
+    window.gradients.push_back(copy);
+    return window.gradients;
+  }
+
+  std::unique_ptr<StageCompute> inner_;
+  StageRequest request_;
+  Arrival arrival_;
+  std::array<Window, 2> windows_;  // by parity
+};
+
 class NegativeControl : public testing::TestWithParam<TestPlan> {
  protected:
+  using Runs = Result<std::vector<WorkerRun>>;
+
   template <typename AnyWorker>
-  std::string difference_with() const {
+  Runs runs_of() const {
     RunChanges changes;
     changes.program = AnyWorker::train;
-    return difference_from(oracle_, run_in_threads(options_, *data_, changes));
+    return run_in_threads(options_, *data_, changes);
+  }
+
+  Runs runs_with(const Arrival& arrival) const {
+    RunChanges changes;
+    changes.change_hooks = [&](int, TrainHooks& hooks) {
+      hooks.make_stage = [&](const StageRequest& request) { return std::make_unique<SumsOnArrival>(request, arrival); };
+    };
+    return run_in_threads(options_, *data_, changes);
+  }
+
+  // A run that fails is not caught by the comparison: it has to end well, with other numbers.
+  void expect_caught(const Runs& runs, const std::string& difference) const {
+    ASSERT_TRUE(runs.ok()) << runs.error();
+    for (const WorkerRun& run : *runs) ASSERT_EQ(std::ssize(run.steps), options_.steps);
+    EXPECT_THAT(difference, testing::ContainsRegex("(loss|norm) of update [0-9]+ is .* instead of|"
+                                                   "stage [0-9]+: .*\\[[0-9]+\\] is .* instead of"));
   }
 
   TrainOptions options_ = under_plan(tiny_training(ModelFamily::kGpt, 3), GetParam());
   std::unique_ptr<DataSource> data_ = shipped_corpus(options_.model);
-  OracleRun oracle_ = run_oracle(options_, *data_);
 };
 
-TEST_P(NegativeControl, AFaultlessExecutorPasses) { EXPECT_EQ(difference_with<Faultless>(), ""); }
-
-TEST_P(NegativeControl, AnUpdateAfterTheWrongBackwardIsCaught) {
-  EXPECT_NE(difference_with<UpdatesAfterTheWrongBackward>(), "");
+TEST_P(NegativeControl, AFaultlessExecutorPasses) {
+  EXPECT_EQ(difference_from(run_oracle(options_, *data_), runs_of<Faultless>()), "");
 }
 
-TEST_P(NegativeControl, ADroppedNewWindowBufferIsCaught) { EXPECT_NE(difference_with<DropsTheNewWindowsBuffer>(), ""); }
+TEST_P(NegativeControl, AnUpdateAfterTheWrongBackwardIsCaught) {
+  const Runs runs = runs_of<UpdatesAfterTheWrongBackward>();
+  expect_caught(runs, difference_from(run_oracle(options_, *data_), runs));
+}
 
-// Floats remember in which order they were added: that of this plan's backwards and replicas.
-TEST_P(NegativeControl, SumsInTheOrderOfArrivalAreCaught) {
+TEST_P(NegativeControl, ADroppedNewWindowBufferIsCaught) {
+  const Runs runs = runs_of<DropsTheNewWindowsBuffer>();
+  expect_caught(runs, difference_from(run_oracle(options_, *data_), runs));
+}
+
+// Floats remember in which order they were added.
+TEST_P(NegativeControl, FloatSumsInTheOrderOfArrivalAreCaught) {
   options_.accumulation = Accumulation::kFloat;
-  EXPECT_NE(difference_with<Faultless>(), "");
+  const Runs scheduled = runs_with(as_scheduled);
+  EXPECT_EQ(difference_between(scheduled, runs_with(as_scheduled)), "");
+
+  const Runs other = runs_with(last_comes_first);
+  expect_caught(other, difference_between(scheduled, other));
+  EXPECT_NE(joined_weights(*other), joined_weights(*scheduled));
+}
+
+// The order is all that is wrong with them.
+TEST_P(NegativeControl, FixedPointSumsInTheOrderOfArrivalPass) {
+  const OracleRun oracle = run_oracle(options_, *data_);
+  EXPECT_EQ(difference_from(oracle, runs_with(as_scheduled)), "");
+  EXPECT_EQ(difference_from(oracle, runs_with(last_comes_first)), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Amdp, NegativeControl,
