@@ -28,6 +28,7 @@ FrameHeader header_of(const Op& op, const FrameHeader& job) {
 }  // namespace
 
 InputOrigin input_of(const Schedule& schedule, int worker, const Op& op, const FrameHeader& job) {
+  if (!is_compute(op)) return {};
   Op producer = op;
   producer.stage += op.kind == OpKind::kForward ? -1 : 1;
   if (producer.stage < 0 || producer.stage == schedule.placement.stages()) return {};
@@ -49,7 +50,6 @@ void InputQueue::post_ahead(std::int64_t index, std::int64_t last_window, Versio
   for (; posted_.size() < kReceivesAhead && scanned_ < stream_.size(); ++scanned_) {
     const Op op = stream_.at(scanned_);
     if (op.window > last_window) return;
-    if (!is_compute(op)) continue;
     InputOrigin origin = input_of(stream_.pattern(), transport_.worker(), op, job_);
     if (origin.from < 0) continue;
     origin.header.length = bytes_;

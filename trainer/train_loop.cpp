@@ -18,7 +18,8 @@ Result<TrainResult> train(const TrainOptions& options, const DataSource& data, T
   while (worker.version().value < options.steps && !worker.stopped()) {
     EVERSTEP_TRY(worker.run(std::min(between_evaluations, options.steps - worker.version().value)));
     result = worker.result();
-    if (!evaluates || worker.stopped()) continue;
+    const bool stopped_between = worker.stopped() && worker.version().value % between_evaluations != 0;
+    if (!evaluates || stopped_between) continue;
     const auto loss = worker.evaluate(minibatches);
     if (!loss) return loss.error();
     result.validation_loss = *loss;

@@ -49,7 +49,7 @@ Options update_options() {
       {.name = "window", .value_name = "M", .default_text = "16", .help = "Minibatches per update, over all workers"},
       {.name = "minibatch", .value_name = "B", .default_text = "4", .help = "Sequences per minibatch"},
       {.name = "steps", .value_name = "N", .default_text = "100", .help = "Updates to make"},
-      {.name = "lr", .value_name = "X", .default_text = "0.001", .help = "Highest learning rate"},
+      {.name = "lr", .value_name = "X", .default_text = "0.0003", .help = "Highest learning rate"},
       {.name = "min-lr", .value_name = "X", .help = "Learning rate at the end; if not set, a tenth of --lr"},
       {.name = "lr-decay",
        .value_name = "D",
