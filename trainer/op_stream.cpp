@@ -7,7 +7,6 @@ namespace everstep::trainer {
 namespace {
 
 using scheduler::Op;
-using scheduler::OpKind;
 using scheduler::Schedule;
 using scheduler::ScheduleRequest;
 

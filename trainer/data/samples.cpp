@@ -1,6 +1,7 @@
 #include "trainer/data/samples.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "trainer/data/sample_order.h"
@@ -54,8 +55,7 @@ SentencePair choose_pair(const Split& split, SampleKey key, const ModelConfig& c
 void hide_tokens(const TokenSource& source, const SentencePair& pair, RandomStream random, std::int64_t row_begin,
                  Minibatch& minibatch) {
   const std::int64_t length = pair.first + pair.second;
-  const auto hidden =
-      std::max<std::int64_t>(1, static_cast<std::int64_t>(kHiddenFraction * static_cast<double>(length) + 0.5));
+  const auto hidden = std::max<std::int64_t>(1, std::llround(kHiddenFraction * static_cast<double>(length)));
   const Permutation order(random, length);
   for (std::int64_t i = 0; i < hidden; ++i) {
     const std::int64_t word = order.at(i);
