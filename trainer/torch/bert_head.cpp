@@ -60,7 +60,7 @@ class BertHead final : public Block {
                                          scores.mm(weights[kDecoder]), sink);
     gradient = at::gelu_backward(gradient, saved[kTransformed]);
     gradient = kTransform.backward(weights, saved[kSelected], gradient, sink);
-    const at::Tensor input_gradient = at::zeros({call.batch.labels.numel(), gradient.size(1)}, gradient.options());
+    at::Tensor input_gradient = at::zeros({call.batch.labels.numel(), gradient.size(1)}, gradient.options());
     input_gradient.index_copy_(0, saved[kPlaces], gradient);
     if (next_sentence_) {
       first_tokens(input_gradient, call).add_(next_sentence_backward(weights, saved, output_gradient, call, sink));

@@ -78,7 +78,7 @@ at::Tensor tanh_gelu(const at::Tensor& input) {
 }
 
 GeluBackward tanh_gelu_backward(const at::Tensor& input, const at::Tensor& output_gradient) {
-  const GeluBackward result{at::empty_like(input), at::empty_like(input)};
+  GeluBackward result{at::empty_like(input), at::empty_like(input)};
   if (input.scalar_type() == at::kFloat) {
     backward_floats(input.const_data_ptr<float>(), output_gradient.const_data_ptr<float>(),
                     result.value.mutable_data_ptr<float>(), result.input_gradient.mutable_data_ptr<float>(),
