@@ -67,7 +67,7 @@ class TorchStage final : public StageCompute {
   StageRequest request_;
   std::vector<BlockSlot> blocks_;
   std::array<std::unique_ptr<StageGradients>, 2> gradients_;
-  std::map<Position, InFlight> in_flight_;
+  std::map<std::int64_t, InFlight> in_flight_;  // by position
 };
 
 TorchStage::TorchStage(const StageRequest& request) : request_(request) {
@@ -103,7 +103,8 @@ StageCompute::Output TorchStage::to_output(const at::Tensor& result) const {
 Result<StageCompute::Output> TorchStage::run_forward(Position position, const Buffer& input) {
   const auto minibatch = request_.data->training(position);
   if (!minibatch) return minibatch.error();
-  const auto [place, inserted] = in_flight_.emplace(position, InFlight{to_tensors(*minibatch, request_.model), {}});
+  const auto [place, inserted] =
+      in_flight_.emplace(position.value, InFlight{to_tensors(*minibatch, request_.model), {}});
   EVERSTEP_CHECK(inserted, "a minibatch goes forward once");
   InFlight& kept = place->second;
 
@@ -119,7 +120,7 @@ Result<StageCompute::Output> TorchStage::run_forward(Position position, const Bu
 }
 
 Result<Buffer> TorchStage::run_backward(Position position, const Buffer& output_gradient, int parity) {
-  const auto place = in_flight_.find(position);
+  const auto place = in_flight_.find(position.value);
   EVERSTEP_CHECK(place != in_flight_.end(), "a backward follows its forward");
   InFlight& kept = place->second;
 
