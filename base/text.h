@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
@@ -34,6 +35,14 @@ std::string shortest_text(Number value) {
   std::array<char, 32> buffer{};
   return {buffer.data(), std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr};
 }
+
+// 16 lower-case hexadecimal digits, and back; nothing for any other text.
+std::string hex_text(std::uint64_t number);
+std::optional<std::uint64_t> parse_hex(std::string_view text);
+
+// Two lower-case hexadecimal digits per byte, and back; nothing for any other text.
+std::string to_hex(std::string_view bytes);
+std::optional<std::string> from_hex(std::string_view text);
 
 // " from 1 to 8", " of at least 1", " above 0 and at most 1": nothing where the range ends with the type.
 template <typename Number>

@@ -1,79 +1,71 @@
 #include "trainer/update_record.h"
 
-#include <cstring>
+#include <algorithm>
+#include <bit>
 
 #include "base/check.h"
+#include "trainer/wire.h"
 
 namespace everstep::trainer {
 namespace {
 
 constexpr std::uint32_t kFormat = 1;
+constexpr std::size_t kFixedBytes = 32;  // format, two flags, two reserved bytes, busy, elapsed, number of losses
+constexpr std::size_t kBytesPerSum = 8;
+constexpr std::size_t kBytesPerLoss = 16;
 
-struct FixedPart {
-  std::uint32_t format = kFormat;
-  std::uint8_t finite = 0;
-  std::uint8_t stop_requested = 0;
-  std::uint16_t reserved = 0;
-  std::int64_t busy = 0;
-  std::int64_t elapsed = 0;
-  std::uint64_t losses = 0;
-};
-static_assert(sizeof(FixedPart) == 32, "no padding: the bytes go over the wire");
+std::uint64_t bits_of(double value) { return std::bit_cast<std::uint64_t>(value); }
 
-struct WireLoss {
-  std::int64_t minibatch = 0;
-  double loss = 0;
-};
-
-template <typename T>
-std::span<std::byte> put(std::span<std::byte> to, const T& value) {
-  std::memcpy(to.data(), &value, sizeof value);
-  return to.subspan(sizeof value);
-}
-
-template <typename T>
-std::span<const std::byte> take(std::span<const std::byte> from, T& value) {
-  std::memcpy(&value, from.data(), sizeof value);
-  return from.subspan(sizeof value);
-}
+double next_double(WireReader& reader) { return std::bit_cast<double>(reader.get<std::uint64_t>()); }
 
 }  // namespace
 
 std::size_t RecordCapacity::bytes() const {
-  return sizeof(FixedPart) + sums_of_squares * sizeof(double) + losses * sizeof(WireLoss);
+  return kFixedBytes + sums_of_squares * kBytesPerSum + losses * kBytesPerLoss;
 }
 
 void encode_record(const UpdateRecord& record, const RecordCapacity& capacity, std::span<std::byte> bytes) {
   EVERSTEP_CHECK(bytes.size() == capacity.bytes() && record.sums_of_squares.size() == capacity.sums_of_squares &&
                      record.losses.size() <= capacity.losses,
                  "an update record that does not fit the plan");
-  FixedPart fixed;
-  fixed.finite = record.finite ? 1 : 0;
-  fixed.stop_requested = record.stop_requested ? 1 : 0;
-  fixed.busy = record.busy;
-  fixed.elapsed = record.elapsed;
-  fixed.losses = record.losses.size();
-  bytes = put(bytes, fixed);
-  for (const double sum : record.sums_of_squares) bytes = put(bytes, sum);
-  for (const MinibatchLoss& loss : record.losses) bytes = put(bytes, WireLoss{loss.minibatch, loss.loss});
-  std::memset(bytes.data(), 0, bytes.size());
+  WireWriter writer;
+  writer.put(kFormat);
+  writer.put(static_cast<std::uint8_t>(record.finite));
+  writer.put(static_cast<std::uint8_t>(record.stop_requested));
+  writer.put(std::uint16_t{0});  // reserved
+  writer.put(record.busy);
+  writer.put(record.elapsed);
+  writer.put(static_cast<std::uint64_t>(record.losses.size()));
+  for (const double sum : record.sums_of_squares) writer.put(bits_of(sum));
+  for (const MinibatchLoss& loss : record.losses) {
+    writer.put(std::int64_t{loss.minibatch});
+    writer.put(bits_of(loss.loss));
+  }
+  const auto end = std::copy(writer.bytes().begin(), writer.bytes().end(), bytes.begin());
+  std::fill(end, bytes.end(), std::byte{0});
 }
 
 Result<UpdateRecord> decode_record(const RecordCapacity& capacity, std::span<const std::byte> bytes) {
   if (bytes.size() != capacity.bytes()) return Error{ErrorCode::kInternal, "an update record of the wrong size", ""};
-  FixedPart fixed;
-  bytes = take(bytes, fixed);
-  if (fixed.format != kFormat || fixed.finite > 1 || fixed.stop_requested > 1 || fixed.losses > capacity.losses) {
+  WireReader reader(bytes);
+  const auto format = reader.get<std::uint32_t>();
+  const auto finite = reader.get<std::uint8_t>();
+  const auto stop_requested = reader.get<std::uint8_t>();
+  reader.get<std::uint16_t>();  // reserved
+  UpdateRecord record;
+  record.finite = finite == 1;
+  record.stop_requested = stop_requested == 1;
+  reader.get(record.busy);
+  reader.get(record.elapsed);
+  const auto losses = reader.get<std::uint64_t>();
+  if (format != kFormat || finite > 1 || stop_requested > 1 || losses > capacity.losses) {
     return Error{ErrorCode::kInternal, "an update record that no worker of this version writes",
                  "do all workers run the same build?"};
   }
-  UpdateRecord record{fixed.finite == 1, fixed.stop_requested == 1, fixed.busy, fixed.elapsed, {}, {}};
-  record.sums_of_squares.resize(capacity.sums_of_squares);
-  for (double& sum : record.sums_of_squares) bytes = take(bytes, sum);
-  for (std::uint64_t i = 0; i < fixed.losses; ++i) {
-    WireLoss loss;
-    bytes = take(bytes, loss);
-    record.losses.push_back({static_cast<int>(loss.minibatch), loss.loss});
+  for (std::size_t i = 0; i < capacity.sums_of_squares; ++i) record.sums_of_squares.push_back(next_double(reader));
+  for (std::uint64_t i = 0; i < losses; ++i) {
+    const auto minibatch = static_cast<int>(reader.get<std::int64_t>());
+    record.losses.push_back({minibatch, next_double(reader)});
   }
   return record;
 }

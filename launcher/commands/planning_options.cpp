@@ -11,7 +11,6 @@ namespace everstep::launcher {
 namespace {
 
 constexpr std::size_t kLargestProfile = std::size_t{16} << 20;
-constexpr double kBytesPerGib = 1024.0 * 1024.0 * 1024.0;
 
 scheduler::ModelProfile profile_by_name(const Config& config, Values& values, Outcome& failure) {
   scheduler::ProfileOptions options;
@@ -80,8 +79,7 @@ PlanningInput read_planning_input(const Config& config, Outcome& failure) {
   options.redundancy = static_cast<int>(values.integer("redundancy", {.min = 0, .max = 64}));
   options.synchronous = values.flag("synchronous");
   scheduler::Hardware& hardware = options.hardware;
-  hardware.memory_bytes =
-      std::llround(values.number("memory-gib", {.min = 0, .max = 1e6, .above_min = true}) * kBytesPerGib);
+  hardware.memory_bytes = read_memory_bytes(values);
   hardware.link_bytes_per_second = std::llround(values.number("link-gbit", {.min = 1e-3, .max = 1e6}) * 1e9 / 8);
   hardware.link_latency = std::llround(values.number("link-us", {.min = 0, .max = 1e7}) * 1e3);
   if (!values.failure()) {
@@ -90,6 +88,11 @@ PlanningInput read_planning_input(const Config& config, Outcome& failure) {
   }
   if (values.failure()) failure = values.failure();
   return input;
+}
+
+std::int64_t read_memory_bytes(Values& values) {
+  constexpr double kBytesPerGib = 1024.0 * 1024.0 * 1024.0;
+  return std::llround(values.number("memory-gib", {.min = 0, .max = 1e6, .above_min = true}) * kBytesPerGib);
 }
 
 std::vector<scheduler::WorkerInfo> unnamed_workers(int count, int per_host) {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "launcher/config.h"
 #include "launcher/options.h"
+#include "launcher/values.h"
 #include "scheduler/planner.h"
 
 namespace everstep::launcher {
@@ -20,6 +22,9 @@ struct PlanningInput {
 
 // Reads and checks them all. Fills `failure` instead if one does not fit.
 PlanningInput read_planning_input(const Config& config, Outcome& failure);
+
+// --memory-gib in bytes. The option must be set.
+std::int64_t read_memory_bytes(Values& values);
 
 // `count` workers that have no names yet, `per_host` on each host.
 std::vector<scheduler::WorkerInfo> unnamed_workers(int count, int per_host = 1);

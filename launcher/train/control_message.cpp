@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "launcher/train/hex.h"
+#include "base/text.h"
 #include "launcher/train/json_number.h"
 #include "storage/json/json_reader.h"
 

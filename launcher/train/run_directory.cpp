@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "launcher/train/hex.h"
+#include "base/text.h"
 
 namespace everstep::launcher {
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "launcher/commands/planning_options.h"
 #include "launcher/values.h"
 #include "scheduler/model_shape.h"
 #include "trainer/fixed_point.h"
@@ -11,7 +12,6 @@
 namespace everstep::launcher {
 namespace {
 
-constexpr double kBytesPerGib = 1024.0 * 1024.0 * 1024.0;
 constexpr int kHighestPort = 65535;
 constexpr int kMost = 1'000'000;
 
@@ -71,10 +71,7 @@ class RequestReader {
     plan.hardware.link_latency = 50'000;
     plan.hardware.memory_bytes_per_second = 10'000'000'000;
     plan.hardware.memory_bytes = host_memory_bytes / std::max(1, workers);
-    if (config_.is_set("memory-gib")) {
-      const double gib = values_.number("memory-gib", {.min = 0, .max = 1e6, .above_min = true});
-      plan.hardware.memory_bytes = std::llround(gib * kBytesPerGib);
-    }
+    if (config_.is_set("memory-gib")) plan.hardware.memory_bytes = read_memory_bytes(values_);
     return plan;
   }
 

@@ -1,7 +1,6 @@
 #include "launcher/train/worker_arguments.h"
 
 #include "base/text.h"
-#include "launcher/train/hex.h"
 #include "launcher/train/train_request.h"
 
 namespace everstep::launcher {

@@ -44,5 +44,14 @@ TEST(RangeText, NamesTheEndsThatAreNotThoseOfTheType) {
   EXPECT_EQ(range_text(0.0, 0.5, true), " above 0 and at most 0.5");
 }
 
+TEST(Hex, ReadsBackWhatItWrote) {
+  EXPECT_EQ(to_hex(std::string("\x00\x7f\xff", 3)), "007fff");
+  EXPECT_EQ(from_hex("007fff"), std::string("\x00\x7f\xff", 3));
+  EXPECT_EQ(hex_text(0x0123456789abcdef), "0123456789abcdef");
+  EXPECT_EQ(parse_hex("ffffffffffffffff"), ~std::uint64_t{0});
+  for (const char* text : {"0", "0G", "AB", "-1", "+1"}) EXPECT_EQ(from_hex(text), std::nullopt) << text;
+  EXPECT_EQ(parse_hex("123"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace everstep

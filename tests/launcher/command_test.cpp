@@ -1,7 +1,5 @@
 #include "launcher/command.h"
 
-#include <cstdlib>
-#include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -12,6 +10,7 @@
 #include "launcher/files.h"
 #include "launcher/values.h"
 #include "tests/launcher/toy_spec.h"
+#include "tests/temporary_directory.h"
 
 namespace everstep::launcher {
 namespace {
@@ -57,20 +56,13 @@ Ended failed(int exit_code, const std::string& line) { return {exit_code, "", "e
 
 class CommandFileTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "everstep-command-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
   std::string file(const std::string& text) const {
-    const std::string path = directory_ / "tea.conf";
+    const std::string path = directory_.file("tea.conf");
     EXPECT_TRUE(write_file(path, text).ok());
     return path;
   }
 
-  std::filesystem::path directory_;
+  TemporaryDirectory directory_;
 };
 
 TEST(CommandLine, RunsTheCommand) {
@@ -132,12 +124,12 @@ TEST_F(CommandFileTest, ReadsItsFile) {
 TEST_F(CommandFileTest, RefusesABadFile) {
   const std::string path = file("\ncups = x\n");
   EXPECT_EQ(run({"brew", "--config=" + path}), failed(78, path + " line 2: cups = x: expected an integer from 1 to 9"));
-  const std::string missing = directory_ / "none";
+  const std::string missing = directory_.file("none");
   EXPECT_EQ(run({"brew", "--config=" + missing}), failed(64, "cannot read " + missing + ": No such file or directory"));
   EXPECT_EQ(run({"brew"}, {{"EVERSTEP_CONFIG", missing}}),
             failed(78, "cannot read " + missing + ": No such file or directory"));
-  EXPECT_EQ(run({"brew", "--config=" + directory_.string()}),
-            failed(64, "cannot read " + directory_.string() + ": Is a directory"));
+  EXPECT_EQ(run({"brew", "--config=" + directory_.path().string()}),
+            failed(64, "cannot read " + directory_.path().string() + ": Is a directory"));
   EXPECT_EQ(run({"brew", "--config=/dev/zero"}), failed(64, "cannot read /dev/zero: it has more than 1048576 bytes"));
 }
 

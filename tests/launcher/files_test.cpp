@@ -1,7 +1,6 @@
 #include "launcher/files.h"
 
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -11,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/temporary_directory.h"
+
 namespace everstep::launcher {
 namespace {
 
@@ -18,21 +19,14 @@ namespace fs = std::filesystem;
 
 class FilesTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "everstep-files-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
-  std::string path(const std::string& name) const { return (directory_ / name).string(); }
+  std::string path(const std::string& name) const { return directory_.file(name); }
   static std::string content(const std::string& path) { return read_file(path, 1 << 20).value(); }
 
   std::size_t entries() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(directory_), fs::directory_iterator()));
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(directory_.path()), fs::directory_iterator()));
   }
 
-  fs::path directory_;
+  TemporaryDirectory directory_;
 };
 
 std::string line_of(const Status& status) { return status.ok() ? "done" : status.error().line(); }
@@ -96,8 +90,8 @@ TEST_F(FilesTest, StepAsideForWhatAKilledRunLeft) {
 }
 
 TEST_F(FilesTest, CannotReplaceADirectory) {
-  const Status status = write_file(directory_.string(), "x");
-  EXPECT_EQ(line_of(status), "cannot write " + directory_.string() + ": Is a directory");
+  const Status status = write_file(directory_.path().string(), "x");
+  EXPECT_EQ(line_of(status), "cannot write " + directory_.path().string() + ": Is a directory");
   EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
 }
 
@@ -119,9 +113,9 @@ TEST_F(FilesTest, AreNotWrittenWithoutPermission) {
   ASSERT_TRUE(write_file(path("x"), "old").ok());
   ASSERT_EQ(chmod(path("x").c_str(), 0444), 0);
   EXPECT_EQ(line_of(write_file(path("x"), "new")), "cannot write " + path("x") + ": Permission denied");
-  ASSERT_EQ(chmod(directory_.c_str(), 0555), 0);
+  ASSERT_EQ(chmod(directory_.path().c_str(), 0555), 0);
   EXPECT_EQ(line_of(write_file(path("y"), "new")), "cannot write " + path("y") + ": Permission denied");
-  ASSERT_EQ(chmod(directory_.c_str(), 0755), 0);
+  ASSERT_EQ(chmod(directory_.path().c_str(), 0755), 0);
 }
 
 // A pipe of our own stands for all devices: a mistake here would destroy a real one.
@@ -149,8 +143,8 @@ TEST_F(FilesTest, AreReadUpToALimit) {
 TEST_F(FilesTest, ThatCannotBeReadSayWhy) {
   EXPECT_EQ(read_file(path("none"), 10).error(),
             not_found("cannot read " + path("none") + ": No such file or directory"));
-  EXPECT_EQ(read_file(directory_.string(), 10).error(),
-            invalid_argument("cannot read " + directory_.string() + ": Is a directory"));
+  EXPECT_EQ(read_file(directory_.path().string(), 10).error(),
+            invalid_argument("cannot read " + directory_.path().string() + ": Is a directory"));
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/scheduler/support.h"
+
 namespace everstep::trainer {
 namespace {
 
@@ -10,16 +12,6 @@ using scheduler::Op;
 using scheduler::Schedule;
 using scheduler::ScheduleKind;
 using scheduler::ScheduleRequest;
-
-ScheduleRequest request_of(ScheduleKind kind, int depth, int width, int window, int windows = 1) {
-  ScheduleRequest request;
-  request.kind = kind;
-  request.depth = depth;
-  request.width = width;
-  request.window = window;
-  request.windows = windows;
-  return request;
-}
 
 // Shapes of every kind that can be trained, with full and partial rounds, from the start and from inside a window.
 std::vector<ScheduleRequest> requests() {
@@ -36,7 +28,7 @@ std::vector<ScheduleRequest> requests() {
       for (const int width : {1, 2}) {
         for (const int extra : {0, 1, depth * width, depth * width + depth - 1}) {
           for (const int first_minibatch : {0, depth * width > 1 ? depth * width / 2 : 0}) {
-            ScheduleRequest request = request_of(each.kind, depth, width, depth * width + extra);
+            ScheduleRequest request = request_of(each.kind, depth, width, depth * width + extra, 1);
             request.first_window = 3;
             request.first_minibatch = first_minibatch;
             all.push_back(request);
@@ -115,7 +107,7 @@ TEST(OpStream, IsNotEndedLaterThanItWould) {
 }
 
 TEST(OpStream, RefusesAScheduleThatCannotBeTrained) {
-  const auto stream = OpStream::make(request_of(ScheduleKind::kPipedream2bw, 2, 1, 4), 0);
+  const auto stream = OpStream::make(request_of(ScheduleKind::kPipedream2bw, 2, 1, 4, 1), 0);
   ASSERT_FALSE(stream.ok());
   EXPECT_THAT(stream.error().message, testing::HasSubstr("not trained"));
 }

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdlib>
-#include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -10,6 +8,7 @@
 
 #include "launcher/commands/commands.h"
 #include "launcher/files.h"
+#include "tests/temporary_directory.h"
 
 namespace everstep::launcher {
 
@@ -43,14 +42,7 @@ inline std::string failure_of(const std::vector<std::string>& args, int exit_cod
 // Has a directory for the files of one test.
 class CommandFiles : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "everstep-commands-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
-  std::string path(const std::string& name) const { return (directory_ / name).string(); }
+  std::string path(const std::string& name) const { return directory_.file(name); }
   std::string file(const std::string& name, const std::string& text) const {
     EXPECT_TRUE(write_file(path(name), text).ok());
     return path(name);
@@ -62,7 +54,7 @@ class CommandFiles : public testing::Test {
   }
 
  private:
-  std::filesystem::path directory_;
+  TemporaryDirectory directory_;
 };
 
 }  // namespace everstep::launcher

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include "launcher/train/control_socket.h"
-#include "launcher/train/hex.h"
 
 namespace everstep::launcher {
 namespace {
@@ -84,15 +83,6 @@ TEST(ControlSocket, NoticesThatTheOtherEndIsGone) {
   EXPECT_TRUE(ends->second.readable(-1));
   EXPECT_EQ(ends->second.receive(), std::nullopt);
   EXPECT_FALSE(ends->second.send("anybody?"));
-}
-
-TEST(Hex, ReadsBackWhatItWrote) {
-  EXPECT_EQ(to_hex(std::string("\x00\x7f\xff", 3)), "007fff");
-  EXPECT_EQ(from_hex("007fff"), std::string("\x00\x7f\xff", 3));
-  EXPECT_EQ(hex_text(0x0123456789abcdef), "0123456789abcdef");
-  EXPECT_EQ(parse_hex("ffffffffffffffff"), ~std::uint64_t{0});
-  for (const char* text : {"0", "0G", "AB", "-1", "+1"}) EXPECT_EQ(from_hex(text), std::nullopt) << text;
-  EXPECT_EQ(parse_hex("123"), std::nullopt);
 }
 
 }  // namespace

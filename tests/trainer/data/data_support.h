@@ -2,9 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <span>
 #include <string>
@@ -12,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/temporary_directory.h"
 #include "trainer/model_config.h"
 
 namespace everstep::trainer {
@@ -79,14 +78,7 @@ inline MegatronIndex small_megatron_index() {
 // A directory of its own for each test, gone with it.
 class DataFileTest : public testing::Test {
  protected:
-  DataFileTest() {
-    std::string name = testing::TempDir() + "everstep-data-XXXXXX";
-    EXPECT_NE(::mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
-  ~DataFileTest() override { std::filesystem::remove_all(directory_); }
-
-  std::string path(const std::string& name) const { return (directory_ / name).string(); }
+  std::string path(const std::string& name) const { return directory_.file(name); }
 
   std::string write(const std::string& name, const std::string& content) const {
     std::ofstream(path(name), std::ios::binary) << content;
@@ -94,7 +86,7 @@ class DataFileTest : public testing::Test {
   }
 
  private:
-  std::filesystem::path directory_;
+  TemporaryDirectory directory_;
 };
 
 inline ModelConfig small_gpt() {
