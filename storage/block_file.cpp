@@ -1,0 +1,1 @@
+#include "storage/block_file.h"

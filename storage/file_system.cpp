@@ -1,0 +1,1 @@
+#include "storage/file_system.h"

@@ -1,0 +1,1 @@
+#include "storage/hdf5/hdf5_format.h"

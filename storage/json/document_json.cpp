@@ -1,0 +1,1 @@
+#include "storage/json/document_json.h"

@@ -1,0 +1,1 @@
+#include "storage/openssl/openssl_hashing.h"

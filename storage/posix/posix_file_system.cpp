@@ -1,0 +1,1 @@
+#include "storage/posix/posix_file_system.h"

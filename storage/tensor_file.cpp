@@ -1,0 +1,1 @@
+#include "storage/tensor_file.h"
