@@ -18,6 +18,7 @@ std::vector<Mark> marks_of(const Schedule& schedule) {
   for (int index = 0; index < static_cast<int>(schedule.slices.size()); ++index) {
     const WindowSlice& slice = schedule.slices[index];
     const int last_round = schedule.rounds_in(slice) - 1;
+    if (last_round < 0) continue;
     // A cut after a window's last round is the live checkpoint of the update that follows, so it needs no capture.
     for (int round = every - 1; every > 0 && round < last_round; round += every) {
       marks.push_back({OpKind::kCapture, index, round});

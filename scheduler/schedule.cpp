@@ -38,7 +38,8 @@ Status check_request(const ScheduleRequest& request) {
                                 std::to_string(devices) + " devices (depth * width)",
                             "enlarge the window or use fewer devices");
   }
-  if (request.first_minibatch >= request.window) {
+  const bool only_the_update_is_left = request.first_minibatch == request.window && request.kind == ScheduleKind::kAmdp;
+  if (request.first_minibatch >= request.window && !only_the_update_is_left) {
     return invalid_argument("the first minibatch is " + std::to_string(request.first_minibatch) +
                             ", but a window has " + std::to_string(request.window));
   }

@@ -23,7 +23,11 @@ struct ScheduleRequest {
   int windows = 1;            // how many windows this schedule touches
 
   std::int64_t first_window = 0;
-  int first_minibatch = 0;  // where the first window starts: greater than 0 when resuming inside it
+
+  // Where the first window starts: greater than 0 when resuming inside it. At `window` nothing of it is left but its
+  // update, which AMDP applies in the middle of the next window's first round: so a run resumes from a live
+  // checkpoint as if it had never stopped.
+  int first_minibatch = 0;
 
   // Drain after so many super-rounds (at least one) of the last window, instead of at its end. Nothing is applied then;
   // the accumulated gradients are captured and the rest of the window is left to the next plan.

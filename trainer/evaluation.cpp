@@ -72,7 +72,7 @@ Result<double> Worker::evaluate(std::int64_t minibatches) {
     all.insert(all.end(), records->begin(), records->end());
   }
   last_exchange_ = hooks_.now();  // evaluating is not idling
-  return mean_loss(all);
+  return mean_of(losses_in_order(all));
 }
 
 Result<std::vector<UpdateRecord>> Worker::evaluate_range(std::int64_t begin, std::int64_t end) {

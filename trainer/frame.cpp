@@ -9,12 +9,13 @@ namespace everstep::trainer {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x50455645;  // "EVEP"
-constexpr std::uint16_t kFormat = 1;
+constexpr std::uint16_t kFormat = 2;
 constexpr std::size_t kReservedBytes = 16;
 constexpr std::size_t kChecksumOffset = kFrameHeaderBytes - sizeof(std::uint64_t);
 
-constexpr std::string_view kKindNames[] = {"activation", "input gradient", "replica sum", "group sum", "total",
-                                           "tied sum",   "weights",        "record",      "records"};
+constexpr std::string_view kKindNames[] = {
+    "activation", "input gradient", "replica sum",        "group sum", "total",  "tied sum",
+    "weights",    "captured sum",   "captured group sum", "record",    "records"};
 
 Error not_a_frame(const std::string& why) {
   return invalid_argument("a frame header is not valid: " + why, "does something else send to this port?");

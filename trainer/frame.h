@@ -13,15 +13,17 @@
 namespace everstep::trainer {
 
 enum class FrameKind : std::uint8_t {
-  kActivation,     // a stage's output, to the next stage
-  kInputGradient,  // of a stage's input, to the stage before
-  kReplicaSum,     // a replica's accumulated gradient, to the stage's owner in its group
-  kGroupSum,       // a group's accumulated gradient, to the root group's owner
-  kTotal,          // the sum over all groups, from the root group's owner to the other owners
-  kTiedSum,        // gradient of tied parameters, between the owners of the first and the last stage
-  kWeights,        // new weights, from a stage's owner to its replicas
-  kRecord,         // a worker's part of the update exchange, to worker 0
-  kRecords,        // all parts, from worker 0
+  kActivation,        // a stage's output, to the next stage
+  kInputGradient,     // of a stage's input, to the stage before
+  kReplicaSum,        // a replica's accumulated gradient, to the stage's owner in its group
+  kGroupSum,          // a group's accumulated gradient, to the root group's owner
+  kTotal,             // the sum over all groups, from the root group's owner to the other owners
+  kTiedSum,           // gradient of tied parameters, between the owners of the first and the last stage
+  kWeights,           // new weights, from a stage's owner to its replicas
+  kCapturedSum,       // a replica's gradient as it stood at a cut inside a window, to the stage's owner in its group
+  kCapturedGroupSum,  // a group's, to the root group's owner
+  kRecord,            // a worker's part of the update exchange, to worker 0
+  kRecords,           // all parts, from worker 0
 };
 
 std::string_view to_string(FrameKind kind);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <optional>
 #include <vector>
 
@@ -23,6 +24,9 @@ namespace everstep::trainer {
 // The sums within and over the groups run whenever frames have arrived; tied sums and totals wait for finish(), when
 // all replica and group sums have been handed over: on a link between two owners those come first.
 //
+// A capture takes the first half of that way: a copy of the gradients as they stand after a round is summed at the root
+// group's owner, and stays there.
+//
 // In a mirror group of P devices with P stages this moves what a reduce-scatter would.
 class GradientReduction {
  public:
@@ -33,6 +37,12 @@ class GradientReduction {
   // At StartReduce, never waits. From now until finish() and everybody's meeting at the update, `sums` must not be
   // touched. `layout` is the stage's.
   void start(std::int64_t window, int stage, const StageLayout& layout, const Buffer& sums);
+
+  // At Capture, never waits. `sums` is a copy that nobody else touches; at the root group's owner it becomes the sum.
+  void capture(std::int64_t window, int round, int stage, const Buffer& sums);
+
+  // Whether sums of a capture are still on their way here.
+  bool is_capturing() const;
 
   // Between two ops: takes what has arrived.
   Status advance();
@@ -50,18 +60,26 @@ class GradientReduction {
   };
   // One owned stage on its way.
   struct Owned {
-    std::deque<Step> steps;
+    std::deque<Step> steps;  // a capture's end with its sum; a window's have a part that waits for finish()
+    bool is_capture = false;
     std::optional<PieceReceiver> receiver;  // of the front step
   };
+  struct SumKinds {
+    FrameKind of_replicas;
+    FrameKind of_groups;
+  };
 
-  std::deque<Step> steps_of(std::int64_t window, int stage, const StageLayout& layout, const Buffer& sums) const;
-  int root_group(int stage) const;
+  std::deque<Step> steps_to_root(FrameHeader about, const SumKinds& kinds, const Buffer& sums) const;
+  std::deque<Step> steps_of(const FrameHeader& about, const StageLayout& layout, const Buffer& sums) const;
+  FrameHeader about(std::int64_t window, int round, int stage) const;
+  bool sends_to_owner(FrameHeader about, FrameKind kind, const Buffer& sums);
   bool one_owner_of_tied() const;
 
   // Runs steps up to finish()'s part, or to the end of it. Without a timeout it stops where it would have to wait, and
   // returns false.
   Result<bool> advance(Owned& owned, std::optional<std::chrono::milliseconds> timeout);
   Status advance_all(std::chrono::milliseconds timeout);
+  void forget_ended();
   void add_tied_locally();
 
   Transport& transport_;
@@ -69,8 +87,11 @@ class GradientReduction {
   Accumulation accumulation_;
   FrameHeader job_;
   // In the order they were started, which is the same on all workers that share a link.
-  std::deque<Owned> active_;
+  std::list<Owned> active_;
   std::vector<Buffer> tied_here_;  // where one worker owns both tied parameters and adds them itself
 };
+
+// The group whose owner of the stage ends with the sum over all groups.
+int root_group_of(const scheduler::Schedule& schedule, int stage);
 
 }  // namespace everstep::trainer

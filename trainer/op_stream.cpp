@@ -25,7 +25,7 @@ Result<OpStream> OpStream::make(ScheduleRequest request, int worker) {
     return invalid_argument("pipedream-2bw can be drawn and compared, but not trained",
                             "use amdp, or a synchronous schedule such as 1f1b");
   }
-  EVERSTEP_CHECK(request.capture_every_rounds == 0 && !request.stop_after_rounds, "captures are not run yet");
+  EVERSTEP_CHECK(!request.stop_after_rounds, "a stream of ops ends with a window");
   const std::int64_t windows = request.windows;
   request.windows = static_cast<int>(std::min<std::int64_t>(windows, kPatternWindows));
   auto pattern = scheduler::make_schedule(request);

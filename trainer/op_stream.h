@@ -15,7 +15,7 @@ namespace everstep::trainer {
 class OpStream {
  public:
   // `request.windows` is how many windows to run before the drain. The request must be of a kind that can be trained
-  // and without captures.
+  // and end with a window.
   static Result<OpStream> make(scheduler::ScheduleRequest request, int worker);
 
   std::int64_t size() const;
@@ -24,6 +24,10 @@ class OpStream {
   // Ends the stream after `window` instead. Its ops up to the update before that window stay as they were.
   void end_after(std::int64_t window);
 
+  std::int64_t first_window() const { return pattern_.request.first_window; }
+  int first_minibatch_of(std::int64_t window) const {
+    return window == first_window() ? pattern_.request.first_minibatch : 0;
+  }
   std::int64_t last_window() const { return pattern_.request.first_window + windows_ - 1; }
 
   // Which minibatch of the training data a forward or backward is about.

@@ -41,6 +41,11 @@ class StageOptimizer {
   // Takes the step, writes `weights`, and leaves `gradient` zero.
   void step(const StepInput& input, const Buffer& gradient, const Buffer& weights);
 
+  // What a checkpoint keeps besides the weights. The bytes are the optimizer's own: whoever restores writes them.
+  const Buffer& master() const { return master_; }  // empty under fp32
+  const Buffer& first_moment() const { return first_moment_; }
+  const Buffer& second_moment() const { return second_moment_; }
+
   std::int64_t state_bytes() const;
 
   const StageLayout& layout() const { return layout_; }

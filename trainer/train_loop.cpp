@@ -11,21 +11,24 @@ Result<TrainResult> train(const TrainOptions& options, const DataSource& data, T
   auto made = Worker::make(options, data, transport, hooks);
   if (!made) return made.error();
   Worker& worker = **made;
-  TrainResult result;
+  std::optional<double> validation_loss;
   const std::int64_t minibatches = std::min(options.evaluate_minibatches, data.validation_minibatches());
   const bool evaluates = options.evaluate_every > 0 && minibatches > 0;
   const std::int64_t between_evaluations = evaluates ? options.evaluate_every : options.steps;
-  while (worker.version().value < options.steps && !worker.stopped()) {
-    EVERSTEP_TRY(worker.run(std::min(between_evaluations, options.steps - worker.version().value)));
-    result = worker.result();
-    const bool stopped_between = worker.stopped() && worker.version().value % between_evaluations != 0;
+  while (worker.updates() < options.steps && !worker.stopped()) {
+    const std::int64_t next_evaluation = (worker.updates() / between_evaluations + 1) * between_evaluations;
+    EVERSTEP_TRY(worker.run(std::min(next_evaluation, options.steps) - worker.updates()));
+    const bool stopped_between = worker.stopped() && worker.updates() % between_evaluations != 0;
     if (!evaluates || stopped_between) continue;
     const auto loss = worker.evaluate(minibatches);
     if (!loss) return loss.error();
-    result.validation_loss = *loss;
-    if (hooks.on_validation) hooks.on_validation(worker.version().value, *loss);
+    validation_loss = *loss;
+    if (hooks.on_validation) hooks.on_validation(worker.updates(), *loss);
   }
   worker.hand_over_weights();
+  EVERSTEP_TRY(worker.save_at_end());
+  TrainResult result = worker.result();
+  result.validation_loss = validation_loss;
   return result;
 }
 

@@ -12,6 +12,7 @@
 #include "base/tick.h"
 #include "scheduler/profile.h"
 #include "scheduler/schedule.h"
+#include "trainer/checkpoint.h"
 #include "trainer/flight_recorder.h"
 #include "trainer/learning_rate.h"
 #include "trainer/optimizer.h"
@@ -34,6 +35,8 @@ struct TrainOptions {
   std::int64_t steps = 100;         // updates
   std::int64_t evaluate_every = 0;  // updates; 0 = never. The pipeline is drained for it
   std::int64_t evaluate_minibatches = 8;
+  CheckpointPolicy checkpoints;       // needs hooks.checkpoints
+  std::optional<ResumePoint> resume;  // needs hooks.restore; nothing: from initial weights
   std::uint64_t lineage = 0;
   Generation generation;
   std::chrono::milliseconds peer_timeout{60'000};  // how long a worker waits for any one frame
@@ -61,19 +64,25 @@ struct TrainHooks {
   std::function<void(const OpRecord&)> on_op;  // for --trace
   std::function<bool()> stop_requested;        // asked at updates: the run ends at the next window's end
   std::function<void(int stage, const StageLayout&, const Buffer& weights)> on_end;  // final weights of each chunk
+  CheckpointSink* checkpoints = nullptr;
+
+  // Fills the buffers of `state` that are not empty from the checkpoint to resume from, on every worker and for every
+  // chunk it holds.
+  std::function<Status(const StageLayout&, const StageState& state)> restore;
+
   FlightRecorder* recorder = nullptr;
 };
 
 struct TrainResult {
-  std::int64_t steps = 0;
-  std::int64_t skipped = 0;
+  std::int64_t steps = 0;    // updates since the start of training
+  std::int64_t skipped = 0;  // in this run
   StepReport last;
   std::optional<double> validation_loss;  // the last one measured
 };
 
-// Trains as worker `transport.worker()` (group * depth + device), from initial weights to `options.steps` updates or to
-// a requested stop. All workers must be given the same options. Runs the schedule op by op as it stands; after a
-// failure the transport is unusable and the weights are not to be trusted.
+// Trains as worker `transport.worker()` (group * depth + device), from initial weights or a checkpoint to
+// `options.steps` updates in all or to a requested stop. All workers must be given the same options. Runs the schedule
+// op by op as it stands; after a failure the transport is unusable and the weights are not to be trusted.
 Result<TrainResult> train(const TrainOptions& options, const DataSource& data, Transport& transport,
                           const TrainHooks& hooks);
 

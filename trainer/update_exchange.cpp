@@ -104,11 +104,13 @@ UpdateDecision decide_update(const Schedule& schedule, const std::vector<StageLa
   for (const UpdateRecord& record : records) {
     decision.finite = decision.finite && record.finite;
     decision.stop = decision.stop || record.stop_requested;
+    decision.all_idle = decision.all_idle && record.writer_idle;
     busy += record.busy;
     elapsed += record.elapsed;
   }
   decision.busy = elapsed > 0 ? static_cast<double>(busy) / static_cast<double>(elapsed) : 0;
-  decision.loss = mean_loss(records);
+  decision.losses = losses_in_order(records);
+  decision.loss = mean_of(decision.losses);
 
   // Group 0 speaks for all: its owners hold the totals. Stage by stage, entry by entry, whatever the cut; the head's
   // copy of the tied embedding is the same parameter and counts once.
@@ -128,14 +130,21 @@ UpdateDecision decide_update(const Schedule& schedule, const std::vector<StageLa
   return decision;
 }
 
-double mean_loss(const std::vector<UpdateRecord>& records) {
+std::vector<double> losses_in_order(const std::vector<UpdateRecord>& records) {
   std::vector<MinibatchLoss> losses;
   for (const UpdateRecord& record : records) losses.insert(losses.end(), record.losses.begin(), record.losses.end());
-  if (losses.empty()) return 0;
   std::sort(losses.begin(), losses.end(),
             [](const MinibatchLoss& a, const MinibatchLoss& b) { return a.minibatch < b.minibatch; });
+  std::vector<double> ordered;
+  ordered.reserve(losses.size());
+  for (const MinibatchLoss& loss : losses) ordered.push_back(loss.loss);
+  return ordered;
+}
+
+double mean_of(const std::vector<double>& losses) {
+  if (losses.empty()) return 0;
   double sum = 0;
-  for (const MinibatchLoss& loss : losses) sum += loss.loss;
+  for (const double loss : losses) sum += loss;
   return sum / static_cast<double>(losses.size());
 }
 

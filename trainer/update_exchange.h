@@ -28,7 +28,9 @@ std::vector<RecordCapacity> record_capacities(const scheduler::Schedule& schedul
 struct UpdateDecision {
   bool finite = true;  // else the window is skipped
   bool stop = false;
-  double loss = 0;  // mean over the window's minibatches, summed in their order
+  bool all_idle = true;        // every worker could save
+  std::vector<double> losses;  // of the window's minibatches, in their order
+  double loss = 0;             // mean over the window's minibatches, summed in their order
   double gradient_norm = 0;
   double busy = 0;
 };
@@ -36,8 +38,11 @@ struct UpdateDecision {
 UpdateDecision decide_update(const scheduler::Schedule& schedule, const std::vector<StageLayout>& layouts,
                              const std::vector<UpdateRecord>& records);
 
-// The mean of all losses, summed in the order of their minibatches. 0 if there are none.
-double mean_loss(const std::vector<UpdateRecord>& records);
+// The losses of all records in the order of their minibatches.
+std::vector<double> losses_in_order(const std::vector<UpdateRecord>& records);
+
+// Summed in their order; 0 if there are none.
+double mean_of(const std::vector<double>& losses);
 
 // What the gradient is multiplied by so that its norm is at most `limit` (0: no limit).
 double clip_scale(double norm, double limit);

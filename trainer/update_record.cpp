@@ -9,8 +9,8 @@
 namespace everstep::trainer {
 namespace {
 
-constexpr std::uint32_t kFormat = 1;
-constexpr std::size_t kFixedBytes = 32;  // format, two flags, two reserved bytes, busy, elapsed, number of losses
+constexpr std::uint32_t kFormat = 2;
+constexpr std::size_t kFixedBytes = 32;  // format, three flags, a reserved byte, busy, elapsed, number of losses
 constexpr std::size_t kBytesPerSum = 8;
 constexpr std::size_t kBytesPerLoss = 16;
 
@@ -32,7 +32,8 @@ void encode_record(const UpdateRecord& record, const RecordCapacity& capacity, s
   writer.put(kFormat);
   writer.put(static_cast<std::uint8_t>(record.finite));
   writer.put(static_cast<std::uint8_t>(record.stop_requested));
-  writer.put(std::uint16_t{0});  // reserved
+  writer.put(static_cast<std::uint8_t>(record.writer_idle));
+  writer.put(std::uint8_t{0});  // reserved
   writer.put(record.busy);
   writer.put(record.elapsed);
   writer.put(static_cast<std::uint64_t>(record.losses.size()));
@@ -51,14 +52,16 @@ Result<UpdateRecord> decode_record(const RecordCapacity& capacity, std::span<con
   const auto format = reader.get<std::uint32_t>();
   const auto finite = reader.get<std::uint8_t>();
   const auto stop_requested = reader.get<std::uint8_t>();
-  reader.get<std::uint16_t>();  // reserved
+  const auto writer_idle = reader.get<std::uint8_t>();
+  reader.get<std::uint8_t>();  // reserved
   UpdateRecord record;
   record.finite = finite == 1;
   record.stop_requested = stop_requested == 1;
+  record.writer_idle = writer_idle == 1;
   reader.get(record.busy);
   reader.get(record.elapsed);
   const auto losses = reader.get<std::uint64_t>();
-  if (format != kFormat || finite > 1 || stop_requested > 1 || losses > capacity.losses) {
+  if (format != kFormat || finite > 1 || stop_requested > 1 || writer_idle > 1 || losses > capacity.losses) {
     return Error{ErrorCode::kInternal, "an update record that no worker of this version writes",
                  "do all workers run the same build?"};
   }

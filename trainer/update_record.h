@@ -23,6 +23,7 @@ struct MinibatchLoss {
 struct UpdateRecord {
   bool finite = true;                   // no gradient of this worker's chunks was lost to NaN, infinity or overflow
   bool stop_requested = false;          // somebody asked this worker to end the run
+  bool writer_idle = true;              // this worker could save now
   Tick busy = 0;                        // computing since the last exchange
   Tick elapsed = 0;                     // since the last exchange
   std::vector<double> sums_of_squares;  // per entry of the stages this worker owns, stages ascending

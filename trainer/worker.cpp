@@ -22,7 +22,7 @@ Result<std::unique_ptr<Worker>> Worker::make(const TrainOptions& options, const 
   auto shape = shape_of(options, transport);
   if (!shape) return shape.error();
   std::unique_ptr<Worker> worker(new Worker(options, transport, hooks, *std::move(shape)));
-  worker->prepare(data);
+  EVERSTEP_TRY(worker->prepare(data));
   return worker;
 }
 
@@ -64,18 +64,23 @@ FrameHeader Worker::job_of(const TrainOptions& options) {
   return header;
 }
 
-void Worker::prepare(const DataSource& data) {
+Status Worker::prepare(const DataSource& data) {
   for (int stage = 0; stage < shape_.placement.stages(); ++stage) {
     layouts_.push_back(layout_of(options_.model, options_.cuts[stage], options_.cuts[stage + 1]));
   }
   capacities_ = record_capacities(shape_, layouts_);
+  if (options_.resume) start_from(*options_.resume);
   for (const int stage : shape_.placement.stages_on(shape_.device_of(transport_.worker()))) {
-    chunks_.push_back(make_chunk(stage, data));
+    auto chunk = make_chunk(stage, data);
+    if (!chunk) return chunk.error();
+    chunks_.push_back(std::move(chunk).value());
   }
+  expect_capture(updates(), first_cut_inside(options_.checkpoints, rounds_from(first_minibatch_)));
   last_exchange_ = hooks_.now();
+  return {};
 }
 
-Worker::Chunk Worker::make_chunk(int stage, const DataSource& data) const {
+Result<Worker::Chunk> Worker::make_chunk(int stage, const DataSource& data) {
   Chunk chunk;
   chunk.stage = stage;
   const StageLayout& layout = layouts_[stage];
@@ -85,16 +90,13 @@ Worker::Chunk Worker::make_chunk(int stage, const DataSource& data) const {
   chunk.memory.gradients[1] =
       shape_.two_windows_meet(stage) ? allocate_zeroed(gradient_bytes) : chunk.memory.gradients[0];
   if (options_.stash) chunk.previous_weights = allocate_zeroed(chunk.memory.weights.size);
-  if (hooks_.initialise_weights) hooks_.initialise_weights(layout, chunk.memory.weights);
   if (owns(stage)) {
-    Buffer master;
-    if (options_.model.precision == Precision::kBf16) {
-      master = allocate_zeroed(layout.elements * sizeof(float));
-      if (hooks_.initialise_master) hooks_.initialise_master(layout, master);
-    }
-    chunk.optimizer = std::make_unique<StageOptimizer>(layout, options_.model.precision, options_.accumulation,
-                                                       options_.adam, std::move(master));
+    const bool has_master = options_.model.precision == Precision::kBf16;
+    chunk.optimizer =
+        std::make_unique<StageOptimizer>(layout, options_.model.precision, options_.accumulation, options_.adam,
+                                         has_master ? allocate_zeroed(layout.elements * sizeof(float)) : Buffer{});
   }
+  EVERSTEP_TRY(fill_chunk(chunk));
   chunk.compute =
       hooks_.make_stage({options_.model, layout, chunk.memory, options_.accumulation, options_.schedule.window, &data});
   return chunk;
@@ -112,7 +114,13 @@ bool Worker::owns(int stage) const { return shape_.placement.owner_of(stage) == 
 Status Worker::run(std::int64_t windows) {
   scheduler::ScheduleRequest request = options_.schedule;
   request.first_window = version_.value;
+  request.first_minibatch = static_cast<int>(std::exchange(first_minibatch_, 0));
   request.windows = static_cast<int>(windows);
+  if (adopts_next_) {
+    request.first_minibatch = request.window;
+    ++request.windows;
+  }
+  request.capture_every_rounds = options_.checkpoints.every_rounds;
   auto stream = OpStream::make(request, transport_.worker());
   if (!stream) return stream.error();
   stream_ = std::make_unique<OpStream>(*std::move(stream));
@@ -126,6 +134,7 @@ Status Worker::run(std::int64_t windows) {
     if (is_compute(op)) busy_ += record.end - record.started;
     if (hooks_.on_op) hooks_.on_op(record);
     EVERSTEP_TRY(reduction_.advance());
+    hand_over_capture();
     EVERSTEP_TRY(transport_.status());  // a death is news also to a worker that waits for nobody
   }
   return {};
@@ -141,7 +150,8 @@ Status Worker::run_op(std::int64_t index, const Op& op) {
       reduction_.start(op.window, op.stage, layouts_[op.stage], chunk_of(op.stage).memory.gradients[op.window % 2]);
       return {};
     case OpKind::kCapture:
-      break;
+      capture(op);
+      return {};
     case OpKind::kUpdate:
       return update(op);
   }

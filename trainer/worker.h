@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -27,11 +28,15 @@ class Worker {
   // Runs windows [version, version + windows) and drains, or stops early where a stop was agreed on.
   Status run(std::int64_t windows);
 
+  // Makes a checkpoint of the drained pipeline, unless the newest one holds this very state; waits until it is saved.
+  Status save_at_end();
+
   // Forward only over the first minibatches of the validation split; the pipeline must be drained. All workers get the
   // mean loss.
   Result<double> evaluate(std::int64_t minibatches);
 
-  Version version() const { return version_; }
+  // Updates made since the start of training; one that a live checkpoint holds in advance counts.
+  std::int64_t updates() const { return version_.value + (adopts_next_ ? 1 : 0); }
   bool stopped() const { return stopped_; }
   const TrainResult& result() const { return result_; }
 
@@ -41,7 +46,7 @@ class Worker {
  protected:
   Worker(const TrainOptions& options, Transport& transport, const TrainHooks& hooks, scheduler::Schedule shape);
   static Result<scheduler::Schedule> shape_of(const TrainOptions& options, const Transport& transport);
-  void prepare(const DataSource& data);
+  Status prepare(const DataSource& data);
 
   // The two decisions that tests take wrongly, to prove that the checks would notice: which op comes next, and which
   // gradient buffer a backward adds to.
@@ -56,14 +61,24 @@ class Worker {
     int stage = 0;
     ChunkMemory memory;
     Buffer previous_weights;  // of the version before, with options.stash only
+    Buffer next_weights;      // from a live checkpoint, until the first update puts them in place
+    bool overflowed = false;  // before a capture, in the window that is not updated yet
     std::unique_ptr<StageCompute> compute;
     std::unique_ptr<StageOptimizer> optimizer;        // on the owner only
     std::map<std::int64_t, Version> forward_version;  // by position, of the minibatches in flight
   };
   static constexpr std::size_t kOpsKept = 64;
 
+  // A cut inside a window that was agreed on.
+  struct Capture {
+    std::int64_t window = 0;
+    int round = 0;
+    int chunks_left = 0;  // whose Capture is still to come
+    StagedCut cut;
+  };
+
   static FrameHeader job_of(const TrainOptions& options);
-  Chunk make_chunk(int stage, const DataSource& data) const;
+  Result<Chunk> make_chunk(int stage, const DataSource& data);
   Chunk& chunk_of(int stage);
   bool owns(int stage) const;
 
@@ -82,6 +97,21 @@ class Worker {
   Result<std::vector<UpdateRecord>> evaluate_range(std::int64_t begin, std::int64_t end);
   static FrameHeader activation_header(FrameHeader header, const EvaluationOp& op, int stage);
   Result<double> evaluate_one(const FrameHeader& header, const EvaluationOp& op);
+
+  // worker_checkpoint.cpp
+  void start_from(const ResumePoint& resume);
+  Status fill_chunk(Chunk& chunk) const;
+  bool writes(int stage) const;
+  int rounds_from(std::int64_t first_minibatch) const;
+  CutChoice choose_next_cut(const UpdateDecision& decision, std::int64_t window);
+  void expect_capture(std::int64_t window, std::optional<int> round);
+  void capture(const scheduler::Op& op);
+  void hand_over_capture();
+  void stage_previous_weights();
+  void stage_state(const Chunk& chunk, StagedCut& cut);
+  void save_at_update(CutKind kind);
+  void hand_over(StagedCut cut);
+  void adopt_next_weights();
 
   void stash_weights();
   UpdateRecord record_of(std::int64_t window);
@@ -111,6 +141,14 @@ class Worker {
   Tick last_exchange_ = 0;
   bool stopped_ = false;
   TrainResult result_;
+
+  std::int64_t first_minibatch_ = 0;   // where the next run() starts its first window
+  bool adopts_next_ = false;           // the next update puts the weights of a live checkpoint in place
+  std::map<int, StageState> staging_;  // by stage; kept from one cut to the next
+  std::optional<Capture> capture_;
+  std::vector<WindowHistory> history_;  // since the last cut that was handed over
+  std::optional<Position> last_cut_;
+  std::uint64_t cuts_ = 0;  // handed over so far
 };
 
 }  // namespace everstep::trainer

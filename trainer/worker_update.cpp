@@ -15,13 +15,22 @@ Buffer copy_of(const Buffer& buffer) {
 }  // namespace
 
 Status Worker::update(const scheduler::Op& op) {
+  if (adopts_next_) {
+    adopt_next_weights();
+    return {};
+  }
   EVERSTEP_TRY(reduction_.finish(options_.peer_timeout));
+  hand_over_capture();
   FrameHeader header = job_of(options_);
   header.window = op.window;
   auto records = exchange_records(transport_, header, capacities_, record_of(op.window), options_.peer_timeout);
   recorder_.input_ready(hooks_.now());
   if (!records) return records.error();
   const UpdateDecision decision = decide_update(shape_, layouts_, *records);
+  const CutChoice cut = choose_next_cut(decision, op.window);
+  // After the last update of a run nothing is in flight.
+  const bool live = is_asynchronous(options_.schedule.kind) && op.window < stream_->last_window();
+  if (cut.at_update && live) stage_previous_weights();
   if (options_.stash) stash_weights();
   if (decision.finite) {
     apply(decision, op.window);
@@ -34,6 +43,7 @@ Status Worker::update(const scheduler::Op& op) {
   }
   version_ = version_.next();
   report(decision, op.window);
+  if (cut.at_update) save_at_update(live ? CutKind::kLive : CutKind::kFlush);
   return {};
 }
 
@@ -46,13 +56,15 @@ void Worker::stash_weights() {
 UpdateRecord Worker::record_of(std::int64_t window) {
   UpdateRecord record;
   for (Chunk& chunk : chunks_) {
-    record.finite = !chunk.compute->take_overflow(static_cast<int>(window % 2)) && record.finite;
+    const bool overflowed = chunk.compute->take_overflow(static_cast<int>(window % 2));
+    record.finite = record.finite && !overflowed && !std::exchange(chunk.overflowed, false);
     if (!chunk.optimizer) continue;
     const std::vector<double> sums = chunk.optimizer->sums_of_squares(chunk.memory.gradients[window % 2]);
     record.sums_of_squares.insert(record.sums_of_squares.end(), sums.begin(), sums.end());
   }
   record.losses = std::move(losses_[window]);
   losses_.erase(window);
+  record.writer_idle = hooks_.checkpoints == nullptr || hooks_.checkpoints->idle();
   record.stop_requested = hooks_.stop_requested && hooks_.stop_requested();
   const Tick now = hooks_.now();
   record.busy = std::exchange(busy_, 0);
@@ -108,7 +120,7 @@ void Worker::zero_gradients(std::int64_t window, bool owned_too) {
 }
 
 void Worker::report(const UpdateDecision& decision, std::int64_t window) {
-  ++result_.steps;
+  result_.steps = window + 1;
   if (!decision.finite) ++result_.skipped;
   StepReport& report = result_.last;
   report.step = window + 1;
@@ -119,6 +131,11 @@ void Worker::report(const UpdateDecision& decision, std::int64_t window) {
   report.busy = decision.busy;
   report.at = hooks_.now();
   if (hooks_.on_step) hooks_.on_step(report);
+  if (hooks_.checkpoints == nullptr) return;
+  const int first = stream_->first_minibatch_of(window);
+  const bool drained = window == stream_->first_window() || !is_asynchronous(options_.schedule.kind);
+  history_.push_back(
+      {window, first, drained, !decision.finite, {decision.losses.begin() + first, decision.losses.end()}});
 }
 
 }  // namespace everstep::trainer

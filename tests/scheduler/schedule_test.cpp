@@ -42,7 +42,7 @@ TEST(Schedule, IsRefusedWithTheFieldThatIsWrong) {
   EXPECT_THAT(with([](auto& r) { r.windows = 0; }), HasSubstr("windows is 0"));
   EXPECT_THAT(with([](auto& r) { r.first_window = -1; }), HasSubstr("first window is -1"));
   EXPECT_THAT(with([](auto& r) { r.first_minibatch = -1; }), HasSubstr("first minibatch is -1"));
-  EXPECT_THAT(with([](auto& r) { r.first_minibatch = 16; }), HasSubstr("first minibatch is 16, but a window has 16"));
+  EXPECT_THAT(with([](auto& r) { r.first_minibatch = 17; }), HasSubstr("first minibatch is 17, but a window has 16"));
   EXPECT_THAT(with([](auto& r) { r.preload = 0; }), HasSubstr("preload is 0, must be 1 or 2"));
   EXPECT_THAT(with([](auto& r) { r.preload = 3; }), HasSubstr("preload is 3"));
   EXPECT_THAT(with([](auto& r) { r.stop_after_rounds = 0; }), HasSubstr("stop is 0, must be at least 1"));

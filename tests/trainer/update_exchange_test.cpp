@@ -14,7 +14,7 @@ namespace {
 
 constexpr RecordCapacity kCapacity{3, 4};
 
-UpdateRecord some_record() { return {true, false, 7, 9, {0.5, 1.5, -0.0}, {{3, 2.25}, {1, 0.125}}}; }
+UpdateRecord some_record() { return {true, false, false, 7, 9, {0.5, 1.5, -0.0}, {{3, 2.25}, {1, 0.125}}}; }
 
 Buffer encoded(const UpdateRecord& record) {
   const Buffer bytes = allocate_scratch(kCapacity.bytes());
@@ -113,7 +113,7 @@ TEST(MeanLoss, IsSummedInTheOrderOfMinibatches) {
   records[0].losses = {{2, 1e16}, {0, -1e16}};
   records[1].losses = {{3, 1.0}, {1, 1.0}};
   const double in_order = (((-1e16 + 1.0) + 1e16) + 1.0) / 4;
-  EXPECT_EQ(mean_loss(records), in_order);
+  EXPECT_EQ(mean_of(losses_in_order(records)), in_order);
 }
 
 TEST(ClipScale, LimitsTheNorm) {

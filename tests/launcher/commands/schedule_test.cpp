@@ -82,7 +82,7 @@ TEST_F(ScheduleCommand, RefusesWhatCannotWorkInOneLine) {
   EXPECT_THAT(refused({"--window=4"}), StartsWith("a window of 4 minibatches is too small for 8 devices"));
   EXPECT_THAT(refused({"--kind=gpip"}), HasSubstr("did you mean gpipe?"));
   EXPECT_THAT(refused({"--depth=4000"}), HasSubstr("ops, more than 2000000"));
-  EXPECT_THAT(refused({"--first-minibatch=32"}), StartsWith("the first minibatch is 32, but a window has 32"));
+  EXPECT_THAT(refused({"--first-minibatch=33"}), StartsWith("the first minibatch is 33, but a window has 32"));
   EXPECT_THAT(refused({"--ops", "--json"}), HasSubstr("cannot be combined with --json"));
   EXPECT_THAT(refused({"--compare", "--svg=x.svg"}), HasSubstr("cannot be combined with --compare"));
   EXPECT_THAT(refused({"--svg=x", "--trace=x"}), HasSubstr("is the file that --svg names"));

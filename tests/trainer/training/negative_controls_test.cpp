@@ -33,7 +33,7 @@ class Faulty : public Worker {
     auto shape = shape_of(options, transport);
     if (!shape) return shape.error();
     WrongWorker worker(options, transport, hooks, *std::move(shape));
-    worker.prepare(data);
+    EVERSTEP_TRY(worker.prepare(data));
     EVERSTEP_TRY(worker.run(options.steps));
     worker.hand_over_weights();
     return worker.result();
@@ -83,7 +83,7 @@ class DropsTheNewWindowsBuffer final : public Faulty<DropsTheNewWindowsBuffer> {
 
  private:
   int parity_of(const Op& op) const override {
-    return static_cast<int>((is_owner_of(op.stage) ? version().value : op.window) % 2);
+    return static_cast<int>((is_owner_of(op.stage) ? updates() : op.window) % 2);
   }
 };
 

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "trainer/buffer.h"
+#include "trainer/model_config.h"
+#include "trainer/update_record.h"
+
+namespace everstep::trainer {
+
+// Where in the run a checkpoint's state was taken.
+enum class CutKind : std::uint8_t {
+  kFlush,     // at an update with nothing in flight: one version of the weights
+  kLive,      // at an update of a full pipeline: the version before is part of the state
+  kInWindow,  // after a round: with the gradients summed so far
+};
+
+std::string_view to_string(CutKind kind);  // "flush", "live", "in-window"
+
+// When to save. A save that is due while a worker still writes the last one is skipped by all workers together.
+struct CheckpointPolicy {
+  std::int64_t every_updates = 0;  // 0: not by updates
+  int every_rounds = 0;            // 0: not inside windows; of a window's cuts the first is taken
+  bool at_end = false;             // when the run ends or is stopped
+
+  bool operator==(const CheckpointPolicy&) const = default;
+};
+
+// Of all cuts between one update exchange and the next, at most one is taken: only there do all workers know that every
+// writer is idle.
+struct CutChoice {
+  bool at_update = false;          // at the update of this exchange
+  std::optional<int> after_round;  // else inside the window that follows, after that round of it
+  bool skipped = false;            // one was due, but a writer was not idle
+
+  bool operator==(const CutChoice&) const = default;
+};
+
+// What all workers conclude when the update makes version `made`. `rounds` of the window that ends, and of the one that
+// follows.
+CutChoice choose_cut(const CheckpointPolicy& policy, Version made, int rounds, int next_rounds, bool all_idle);
+
+// The round of a window with so many rounds after which the first cut inside it is due, if there is one.
+std::optional<int> first_cut_inside(const CheckpointPolicy& policy, int rounds);
+
+// All state of one stage, flat as its layout says. Buffers that have no part in something are empty.
+struct StageState {
+  Buffer weights;
+  Buffer previous;  // the weights one version before
+  Buffer first_moment;
+  Buffer second_moment;
+  Buffer master;     // under bf16
+  Buffer gradients;  // sums of float or std::int64_t
+};
+
+struct StagedStage {
+  int stage = 0;
+  StageLayout layout;
+  StageState state;
+};
+
+// What became of a window's minibatches, as all workers know it after its update.
+struct WindowHistory {
+  std::int64_t window = 0;
+  int first = 0;               // minibatches [first, M) ran in this run
+  bool flushed = false;        // began on a drained pipeline
+  bool skipped = false;        // the gradient was not finite
+  std::vector<double> losses;  // of minibatches [first, M)
+
+  bool operator==(const WindowHistory&) const = default;
+};
+
+// One worker's part of a checkpoint, copied out of the way of training. Workers that own no stage have a part too.
+struct StagedCut {
+  CutKind kind = CutKind::kFlush;
+  Position position;
+  Version version;                     // of `weights` and moments
+  std::uint32_t nonce = 0;             // the same on all workers
+  std::int64_t applied = 0;            // updates that were not skipped
+  bool usable = true;                  // false: a gradient could not be represented, so there is nothing to resume from
+  std::vector<StagedStage> stages;     // to be written by this worker
+  std::vector<MinibatchLoss> losses;   // of the cut's minibatches that ended on this worker, inside a window only
+  std::vector<WindowHistory> history;  // windows finished since the last cut that was handed over
+};
+
+// Takes cuts and makes checkpoints of them, behind the training's back. Called by the training thread only.
+class CheckpointSink {
+ public:
+  virtual ~CheckpointSink() = default;
+
+  // Whether the last cut is done with, saved or not. Never waits.
+  virtual bool idle() = 0;
+
+  // Takes a cut; only when idle. Its buffers are left alone until idle() is true again. Never waits.
+  virtual void save(StagedCut cut) = 0;
+
+  // A save was due at that position, but a worker (perhaps another one) was not idle.
+  virtual void skipped(Position position) = 0;
+
+  // Waits until idle, and tells whether the last cut was saved.
+  virtual Status finish() = 0;
+};
+
+// Where a run continues.
+struct ResumePoint {
+  Position position;
+  Version version;           // of the newest weights in the checkpoint
+  std::int64_t applied = 0;  // updates that were not skipped
+
+  // The checkpoint is live and the plan is the one it was made under: round 0 runs on the version before, as if nothing
+  // had happened. Else a live checkpoint starts on its newest weights, drained.
+  bool continues_live = false;
+
+  std::vector<MinibatchLoss> losses;  // of the minibatches of an unfinished window that lie before the position
+
+  bool operator==(const ResumePoint&) const = default;
+};
+
+}  // namespace everstep::trainer
