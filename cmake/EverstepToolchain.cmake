@@ -23,3 +23,9 @@ if(everstep_sanitizers)
   add_compile_definitions(_GLIBCXX_ASSERTIONS)
   add_link_options(-fsanitize=${everstep_sanitizers})
 endif()
+
+# Coverage for the fuzzers' choice of inputs; their main() is linked by the fuzzers only.
+if(EVERSTEP_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_link_options(-fsanitize=fuzzer-no-link)
+endif()

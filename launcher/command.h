@@ -19,10 +19,12 @@ struct Streams {
 };
 
 // One word after `everstep`. `run` reads all its values before it starts to work (see values.h), and returns a Failure
-// instead of printing an error.
+// instead of printing an error. A command with `parts` does nothing of its own: the next word says which part is meant,
+// and a part's spec has both words for its name, "checkpoint ls".
 struct Command {
   CommandSpec spec;
-  Outcome (*run)(const Config& config, Streams& streams);
+  Outcome (*run)(const Config& config, Streams& streams) = nullptr;
+  std::vector<Command> parts{};
 };
 
 // What the process was started with.

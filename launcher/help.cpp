@@ -61,18 +61,34 @@ std::string list(const std::vector<Entry>& entries) {
 std::string usage(const CommandSpec& spec) {
   std::string line = "usage: everstep " + spec.name + " [--name=value ...]";
   if (spec.positional.max == 0) return line + "\n";
-  const std::string shown = spec.positional.name + (spec.positional.max > 1 ? " ..." : "");
+  const bool is_list = spec.positional.max > 1 && spec.positional.max != spec.positional.min;
+  const std::string shown = spec.positional.name + (is_list ? " ..." : "");
   return line + (spec.positional.min == 0 ? " [" + shown + "]" : " " + shown) + "\n";
 }
 
 Entry entry_of(const OptionSpec& option) {
-  Entry entry{"--" + option.name + (option.is_flag() ? "" : "=" + option.value_name), option.help};
+  std::string value = option.is_flag() ? "" : "=" + option.value_name;
+  if (!option.implicit_text.empty()) value = "[" + value + "]";
+  Entry entry{"--" + option.name + value, option.help};
   if (option.required) {
     entry.right += " (required)";
   } else if (!option.default_text.empty()) {
     entry.right += " (default: " + option.default_text + ")";
   }
   return entry;
+}
+
+std::string examples(const CommandSpec& spec) {
+  std::string text = spec.examples.size() > 1 ? "examples:\n" : "example:\n";
+  for (const std::string& example : spec.examples) text += "  " + example + "\n";
+  return text;
+}
+
+std::vector<Entry> summaries(const std::vector<CommandSpec>& commands) {
+  std::vector<Entry> entries;
+  entries.reserve(commands.size());
+  for (const CommandSpec& command : commands) entries.push_back({command.name, command.summary});
+  return entries;
 }
 
 }  // namespace
@@ -97,19 +113,21 @@ std::string command_help(const CommandSpec& spec) {
       "--config, where # starts a comment. A flag there is true or false.",
       0, 0);
 
-  text += spec.examples.size() > 1 ? "\nexamples:\n" : "\nexample:\n";
-  for (const std::string& example : spec.examples) text += "  " + example + "\n";
-  return text;
+  return text + "\n" + examples(spec);
+}
+
+std::string group_help(const CommandSpec& group, const std::vector<CommandSpec>& commands) {
+  const std::string name = "everstep " + group.name;
+  return "usage: " + name + " <command> [--name=value ...]\n\n" + paragraphs(group.text) + "\ncommands:\n" +
+         list(summaries(commands)) + "\noptions:\n" +
+         list({{"-h, --help", "print this text; after a command, what the command takes"}}) + "\n" + examples(group);
 }
 
 std::string program_help(const std::vector<CommandSpec>& commands) {
-  std::vector<Entry> entries;
-  entries.reserve(commands.size());
-  for (const CommandSpec& command : commands) entries.push_back({command.name, command.summary});
   return "usage: everstep <command> [--name=value ...]\n\n"
          "Trains models with AMDP pipelines on workers that come and go.\n\n"
          "commands:\n" +
-         list(entries) + "\noptions:\n" +
+         list(summaries(commands)) + "\noptions:\n" +
          list({{"-h, --help", "print this text; after a command, what the command takes"},
                {"--version", "print the version"}});
 }

@@ -15,4 +15,7 @@ std::string command_help(const CommandSpec& spec);
 // What `everstep --help` prints: usage and one line for each command.
 std::string program_help(const std::vector<CommandSpec>& commands);
 
+// What `everstep <group> --help` prints: usage, the group's text, one line for each of its commands, and examples.
+std::string group_help(const CommandSpec& group, const std::vector<CommandSpec>& commands);
+
 }  // namespace everstep::launcher

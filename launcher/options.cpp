@@ -36,7 +36,7 @@ Status check_forms(const CommandSpec& spec, const std::vector<std::string>& args
     const std::string_view dashed_name = arg.substr(0, arg.find('='));
     const OptionSpec* option = arg.starts_with("--") ? find_option(spec, arg.substr(2, arg.find('=') - 2)) : nullptr;
     if (option == nullptr) return unknown_option(spec, dashed_name);
-    if (option->is_flag() || dashed_name != arg) continue;
+    if (!option->needs_value() || dashed_name != arg) continue;
     if (++i == args.size() || (args[i].starts_with('-') && args[i] != "-")) {
       return invalid_argument("--" + option->name + " needs a value",
                               "write --" + option->name + "=" + option->value_name);
@@ -67,7 +67,8 @@ Result<ParsedArgs> parse_args(const CommandSpec& spec, const std::vector<std::st
   options.add_options()("h,help", "");
   for (const OptionSpec& option : spec.options) {
     const auto value = cxxopts::value<std::string>();
-    options.add_options()(option.name, "", option.is_flag() ? value->implicit_value("true") : value);
+    const std::string implicit = option.is_flag() ? "true" : option.implicit_text;
+    options.add_options()(option.name, "", option.needs_value() ? value : value->implicit_value(implicit));
   }
   std::vector<const char*> argv = {"everstep"};
   for (const std::string& arg : named) argv.push_back(arg.c_str());

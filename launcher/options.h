@@ -20,8 +20,10 @@ struct OptionSpec {
   // Names a file to write. Elsewhere than on the command line it is ignored: a file or an environment that serves all
   // commands must not overwrite what another command reads under the same name.
   bool command_line_only = false;
+  std::string implicit_text{};  // what the option means without a value; empty: it needs one
 
   bool is_flag() const { return value_name.empty(); }
+  bool needs_value() const { return !is_flag() && implicit_text.empty(); }
   bool operator==(const OptionSpec&) const = default;
 };
 
@@ -54,9 +56,10 @@ struct ParsedArgs {
   bool operator==(const ParsedArgs&) const = default;
 };
 
-// Reads the arguments that follow the command's name: `--name=value` or `--name value`, flags as `--name`, `-h` and
-// `--help`. After `--` all arguments are positional. Unknown and repeated options, missing values, and too many or too
-// few positional arguments are errors of one line that names the culprit.
+// Reads the arguments that follow the command's name: `--name=value` or `--name value` (the first form only where the
+// value may be left out), flags as `--name`, `-h` and `--help`. After `--` all arguments are positional. Unknown and
+// repeated options, missing values, and too many or too few positional arguments are errors of one line that names the
+// culprit.
 Result<ParsedArgs> parse_args(const CommandSpec& spec, const std::vector<std::string>& args);
 
 // "EVERSTEP_MEMORY_GIB" for "memory-gib".

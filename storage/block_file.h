@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,8 +23,8 @@ struct FilePorts {
   const TensorFormat& tensors;
 };
 
-// One block's state of one kind, ready to be written. The spans are parallel to record.tensors and must stay as they are
-// until write_block_file returns. `record` has everything but size and digest.
+// One block's state of one kind, ready to be written. The spans are parallel to record.tensors and must stay as they
+// are until write_block_file returns. `record` has everything but size and digest.
 struct BlockState {
   FileRecord record;
   std::vector<std::span<const std::byte>> tensors;
@@ -36,16 +38,19 @@ Result<FileRecord> write_block_file(const FilePorts& ports, const std::string& j
 
 // A file whose every byte was verified, in memory.
 struct LoadedBlockFile {
-  std::vector<std::byte> bytes;
+  std::unique_ptr<std::byte[]> bytes;  // no vector: it would write zeros over all of it before the file is read
+  std::size_t size = 0;
+  std::size_t capacity = 0;            // of the memory
   std::vector<std::uint64_t> offsets;  // per tensor of the record
 
   std::span<const std::byte> tensor(const FileRecord& record, int index) const;
 };
 
 // Reads the file into memory, verifies size and digest, then names, types, shapes and attributes. kDataLoss, with the
-// path and what is wrong, if anything differs. From any thread.
+// path and what is wrong, if anything differs or the file is not there. From any thread. The
+// memory of `recycled`, an earlier file whose tensors are not needed any more, is used again if it is large enough.
 Result<LoadedBlockFile> load_block_file(const FilePorts& ports, const std::string& job, std::uint64_t lineage,
-                                        const FileRecord& record);
+                                        const FileRecord& record, LoadedBlockFile recycled = {});
 
 // The same check in pieces, without keeping the tensors: size and digest only.
 Status verify_block_file(const FilePorts& ports, std::uint64_t lineage, const FileRecord& record);

@@ -30,23 +30,25 @@ struct CatalogEntry {
   Manifest manifest;
 };
 
-// A checkpoint that cannot be used, and why.
+// What cannot be trusted, and why.
 struct Damage {
-  std::string checkpoint;  // its directory
+  std::string checkpoint;  // its directory, or "HEAD"
   Error error;
+  std::optional<CheckpointName> name;    // of a checkpoint
+  std::optional<std::int64_t> sequence;  // if its commit record is good
 };
 
 struct CatalogListing {
   std::vector<CatalogEntry> entries;  // newest (highest sequence) first
-  std::vector<Damage> damaged;        // commit record or manifest cannot be trusted, or HEAD itself ("HEAD")
+  std::vector<Damage> damaged;        // commit records and manifests that cannot be trusted, and HEAD itself
 };
 
 // What a save is about to become; `manifest.files` is complete, name and writer are chosen.
 struct CommitRequest {
-  Manifest manifest;  // parent, ledger and ledger_writer are filled in by commit()
-  WriterTag writer;   // of manifest and ledger segment
-  LedgerSegment ledger;
-  std::optional<Head> parent;  // the checkpoint this state descends from: what was resumed from or committed last
+  Manifest manifest;     // parent, ledger and ledger_writer are filled in by commit()
+  WriterTag writer;      // of manifest and ledger segment
+  LedgerSegment ledger;  // begins where the parent is, ends at the manifest's position; `before` is filled in
+  std::optional<CatalogEntry> parent;  // what this state descends from: what was resumed from or committed last
 };
 
 struct PruneReport {
@@ -62,27 +64,44 @@ class Catalog {
   explicit Catalog(CatalogPorts ports) : ports_(ports) {}
 
   // All committed checkpoints: HEAD's and those with a commit record. Reads the small documents only. Fails only if the
-  // directory itself cannot be read; an empty or missing one has an empty listing.
+  // directory itself cannot be read; an empty or missing one has an empty listing. If HEAD is damaged, missing or older
+  // than a commit record, `damaged` says so, and the newest commit record stands in for it.
   Result<CatalogListing> list() const;
 
+  // Makes the directory for a checkpoint's files, durably; fine if it is there. A failed one may be tried again.
+  Status make_directory(std::uint64_t lineage, const CheckpointName& name);
+
   // Writes ledger segment and manifest, makes all names durable, moves HEAD, then writes the commit record. All files
-  // of the manifest must be written and synced. A failure before HEAD moved leaves orphans only. Files of `parent` may
-  // be named by the manifest only if it is also the HEAD that is being replaced.
-  Result<Head> commit(const CommitRequest& request);
+  // of the manifest must be written and synced; those of other checkpoints must stand just so in the parent's manifest,
+  // and the parent must be the HEAD that is being replaced. A failure leaves HEAD where it was and orphans, or, if HEAD
+  // could not be made durable, a complete checkpoint that may or may not survive; try another save, without reuse.
+  // A damaged HEAD is replaced.
+  Result<CatalogEntry> commit(const CommitRequest& request);
 
-  // Verifies every byte that the checkpoint names. `progress` (may be empty) is told the bytes done so far, and by
-  // returning false cancels (kCancelled). Errors are kDataLoss.
+  // Verifies every byte that the checkpoint names: size and digest of all files and of its ledger segment (segments
+  // before it are ledger()'s). `progress` (may be empty) is told the bytes done so far, and by returning false cancels
+  // (kCancelled). kDataLoss: something is missing or differs; kUnavailable: it cannot be read.
+  //
+  // To verify files on several threads, call verify_ledger and, for each file, verify_block_file or load_block_file.
   Status verify(const CatalogEntry& entry, const std::function<bool(std::uint64_t bytes)>& progress = {}) const;
+  Status verify_ledger(const CatalogEntry& entry) const;
 
-  // The newest checkpoint that verifies, or the newest at that version (`step`). What is newer and does not verify is
-  // told to `on_damage`. kNotFound: there is none at all; kDataLoss: there were some, and none is good.
+  // The newest checkpoint, or the newest at that version (`step`), that `accept` finds good; kDataLoss and kUnavailable
+  // mean that it is not, any other error ends the search. What does not verify and is not older is told to `on_damage`.
+  // kNotFound: there is none at all; kDataLoss: there were some, and none is good.
+  using Accept = std::function<Status(const CatalogEntry&)>;
+  Result<CatalogEntry> newest_accepted(std::optional<Version> step, const Accept& accept,
+                                       const std::function<void(const Damage&)>& on_damage) const;
+
+  // The same with verify().
   Result<CatalogEntry> newest_good(std::optional<Version> step, const std::function<void(const Damage&)>& on_damage,
                                    const std::function<bool(std::uint64_t bytes)>& progress = {}) const;
 
   // Removes checkpoints that retention lets go, and orphans of generations below `generation` (never files of a save
   // in flight): first commit record and manifest, durably, then files that no kept manifest names, then empty
-  // directories. Ledger segments stay for ever. Refuses, and removes nothing, while a document of a kept checkpoint
-  // cannot be read.
+  // directories. Ledger segments and files that no writer of checkpoints makes stay for ever. Refuses (kDataLoss), and
+  // removes nothing, while HEAD or a document of the last `keep_last` checkpoints cannot be trusted. A damaged one that
+  // is kept for another reason is left as it is. Writes HEAD's commit record if that is missing.
   Result<PruneReport> prune(const RetentionOptions& options, Generation generation);
 
   // What prune() would do, without doing it.
@@ -104,7 +123,8 @@ class Catalog {
   CatalogPorts ports_;
 };
 
-// HEAD as a file in the job's directory: temp, sync, rename, sync of the directory.
+// HEAD as a file in the job's directory: temp, sync, rename, sync of the directory. One that cannot be trusted counts
+// as none when it is replaced. For one committing process at a time: the comparison is not atomic between two.
 std::unique_ptr<HeadStore> make_file_head_store(FileSystem& files, const DocumentFormat& documents, const Seal& seal);
 
 }  // namespace everstep::storage

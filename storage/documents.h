@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,12 +10,14 @@
 #include "storage/head.h"
 #include "storage/ledger.h"
 #include "storage/manifest.h"
+#include "storage/shard.h"
 
 namespace everstep::storage {
 
 // The text form of the small documents of a checkpoint (JSON, in storage/json). Parsing refuses whatever encode would
 // not have written: other members, types, ranges; texts above the limits before they cost memory; format versions by
-// number. A parsed document has passed its check().
+// number. A parsed document has passed its check(), but for a ledger segment, whose check() needs the manifest's
+// window.
 class DocumentFormat {
  public:
   virtual ~DocumentFormat() = default;
@@ -22,17 +25,19 @@ class DocumentFormat {
   virtual std::string encode(const Manifest& manifest) const = 0;
   virtual std::string encode(const Head& head) const = 0;
   virtual std::string encode(const LedgerSegment& segment) const = 0;
+  virtual std::string encode(const Shard& shard) const = 0;
 
   virtual Result<Manifest> parse_manifest(std::string_view text) const = 0;
   virtual Result<Head> parse_head(std::string_view text) const = 0;
   virtual Result<LedgerSegment> parse_ledger_segment(std::string_view text) const = 0;
+  virtual Result<Shard> parse_shard(std::string_view text) const = 0;
 };
 
 inline constexpr std::size_t kLargestDocument = std::size_t{64} << 20;
 
 // A sealed document is its text (which ends with a newline) and lines that tell whether a bit of it has changed:
-//   sha256 <64 digits>         always
-//   hmac-sha256 <64 digits>    with a secret: nobody without it can have written the document
+//   hmac-sha256 <64 digits>    with a secret, over the text: nobody without it can have written the document
+//   sha256 <64 digits>         always, over all that stands before it
 // Files hold sealed documents.
 class Seal {
  public:

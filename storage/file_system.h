@@ -17,8 +17,9 @@ namespace everstep::storage {
 // cut, in any order: a file's bytes by sync() of the file, its name by sync_directory() of the directory it is in.
 //
 // All errors name the path. kNotFound: it is not there. kUnavailable: the system refused (full disk, I/O error,
-// permissions); the hint says what to do. kInvalidArgument: the path itself is refused. kDataLoss: something else is
-// there than a plain file or directory (a symbolic link, a device).
+// permissions); the hint says what to do. kInvalidArgument: the path itself is refused, is taken, or has something in it
+// that must go first. kDataLoss: something else is there than the plain file or directory that was asked for (a symbolic
+// link, a device).
 
 class WritableFile {
  public:
@@ -63,7 +64,8 @@ class FileSystem {
   // Plain files only.
   virtual Result<std::unique_ptr<ReadableFile>> open(std::string_view path) const = 0;
 
-  // Makes the directory and those above it, and syncs what they were made in; fine if they are there.
+  // Makes the directory and those above it, as far as they are missing. All their names are durable then, whoever made
+  // them.
   virtual Status make_directories(std::string_view path) = 0;
 
   // Returns when all names made, changed or removed in that directory are durable.

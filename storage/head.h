@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "base/result.h"
 #include "storage/manifest.h"
@@ -22,6 +23,9 @@ struct Head {
 
   bool operator==(const Head&) const = default;
 };
+
+// Refuses what no writer makes: a name that is none, numbers beyond all bounds, a first HEAD that had one before it.
+Status check(const Head& head);
 
 // The commit point. A checkpoint exists from the moment that advance() succeeded.
 class HeadStore {

@@ -17,9 +17,9 @@ struct LedgerEntry {
   int first = 0;  // minibatches [first, end) of the window
   int end = 0;
   Generation generation;
-  std::string plan;  // "amdp D=4 P=2 W=1 M=16"
-  bool flushed = false;  // the window began on a drained pipeline
-  bool skipped = false;  // its gradient was not finite
+  std::string plan;            // "amdp D=4 P=2 W=1 M=16"
+  bool flushed = false;        // the window began on a drained pipeline
+  bool skipped = false;        // its gradient was not finite
   std::vector<double> losses;  // one per minibatch
 
   bool operator==(const LedgerEntry&) const = default;

@@ -49,6 +49,13 @@ struct WriterTag {
   bool operator==(const WriterTag&) const = default;
 };
 
+// "1f2e3d4c-9a8b7c6d", and back; nothing for any other text.
+std::string to_string(const WriterTag& writer);
+std::optional<WriterTag> parse_writer_tag(std::string_view text);
+
+// Refuses what is no name of a job: 1 … 63 lower-case letters, digits and '-', the first one no '-'.
+Status check_job_name(std::string_view job);
+
 // One file of a checkpoint. Its path is rebuilt from these fields, never read from anywhere.
 struct FileRecord {
   int block = 0;
@@ -101,10 +108,11 @@ struct Manifest {
   std::int64_t applied = 0;  // updates that were not skipped: what Adam's bias correction counts
   StoredPlan plan;
   int blocks = 0;
-  std::string accumulation = "float32";  // or "fixed48": 64-bit integers, 2^-48 each
+  std::string accumulation = "float32";   // or "fixed48": 64-bit integers, 2^-48 each
   std::vector<StoredLoss> window_losses;  // of the unfinished window's minibatches, ascending
 
-  // Windows that began on a drained pipeline, and those whose gradient was not finite: ascending. The oracle needs them.
+  // Windows that began on a drained pipeline, and those whose gradient was not finite: ascending. The oracle needs
+  // them.
   std::vector<std::int64_t> flushed;
   std::vector<std::int64_t> skipped;
 
@@ -131,7 +139,8 @@ struct Manifest {
 // checkpoint, counts and sizes beyond all bounds.
 Status check(const Manifest& manifest);
 
-// "<lineage8>/<name>" and the manifest's, commit record's and ledger segment's path below the job's directory.
+// "<lineage8>/<name>" below the job's directory; in it "manifest-<writer>.json" and "commit.json"; and
+// "<lineage8>/ledger/p<end>-<writer>.json". <lineage8> is the first half of the lineage's 16 hexadecimal digits.
 std::string directory_of(std::uint64_t lineage, const CheckpointName& name);
 std::string manifest_path(std::uint64_t lineage, const CheckpointName& name, const WriterTag& writer);
 std::string commit_record_path(std::uint64_t lineage, const CheckpointName& name);

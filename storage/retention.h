@@ -1,9 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <set>
-#include <string>
 #include <vector>
 
 #include "storage/manifest.h"
@@ -11,9 +10,9 @@
 namespace everstep::storage {
 
 struct RetentionOptions {
-  int keep_last = 3;           // at least 2: one may turn out to be damaged
-  std::int64_t keep_every = 0;  // also every checkpoint at a multiple of so many updates; 0: none
-  int keep_best = 0;            // also so many with the lowest validation loss
+  int keep_last = 3;            // at least 2: one may turn out to be damaged
+  std::int64_t keep_every = 0;  // also one checkpoint per multiple of so many updates, the first cut there; 0: none
+  int keep_best = 0;            // also so many with the lowest validation loss; of equal ones those that came first
 
   bool operator==(const RetentionOptions&) const = default;
 };

@@ -28,13 +28,15 @@ struct TensorSpec {
   ElementType type = ElementType::kFloat32;
   std::vector<std::int64_t> shape;
 
+  // Both CHECK that nothing overflows: call them for what check() has passed.
   std::uint64_t elements() const;
   std::uint64_t bytes() const { return elements() * bytes_of(type); }
   bool operator==(const TensorSpec&) const = default;
 };
 
 // Refuses names and shapes that no file may have: a name of 1 … 200 printable ASCII characters without '/' but the one
-// above, at most 8 dimensions of 1 … 2^40, at most 2^40 bytes.
+// above, none of the two sides empty or "." (HDF5's name for the group itself); at most 8 dimensions of 1 … 2^40, at most
+// 2^40 bytes.
 Status check(const TensorSpec& tensor);
 
 // What a file says about itself besides its tensors, for people with h5dump and for detecting swapped files.

@@ -3,7 +3,7 @@
 namespace everstep::launcher {
 
 std::vector<Command> all_commands() {
-  return {train_command(), plan_command(), schedule_command(), simulate_command()};
+  return {train_command(), plan_command(), schedule_command(), simulate_command(), checkpoint_command()};
 }
 
 }  // namespace everstep::launcher

@@ -9,6 +9,7 @@ namespace everstep::launcher {
 // All commands, in the order in which `everstep --help` lists them.
 std::vector<Command> all_commands();
 
+Command checkpoint_command();
 Command plan_command();
 Command schedule_command();
 Command simulate_command();

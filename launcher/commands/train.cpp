@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <random>
 #include <string>
 
@@ -8,6 +10,8 @@
 #include "launcher/commands/commands.h"
 #include "launcher/commands/output_file.h"
 #include "launcher/files.h"
+#include "launcher/train/checkpoint_committer.h"
+#include "launcher/train/checkpoint_session.h"
 #include "launcher/train/host.h"
 #include "launcher/train/run_directory.h"
 #include "launcher/train/run_reporter.h"
@@ -28,7 +32,12 @@ struct Job {
   TrainPlan plan;
   std::uint64_t lineage = 0;
   RunDirectory directory;
+  std::optional<CheckpointSession> checkpoints;
 
+  // A run that goes on has been here before.
+  std::int64_t steps_before() const {
+    return checkpoints && checkpoints->start ? checkpoints->start->manifest.version.value : 0;
+  }
   int workers() const { return static_cast<int>(plan.plan.workers.size()); }
 };
 
@@ -57,7 +66,7 @@ Outcome check_data(const Config& config, const TrainRequest& request) {
 }
 
 // Everything that can be checked is; the run's directory is made last, so that a refusal leaves nothing behind.
-Outcome prepare(const Config& config, Job& job) {
+Outcome prepare(const Config& config, Job& job, Streams& streams) {
   Outcome failure;
   job.request = read_train_request(config, host_memory_bytes(), failure);
   if (failure) return failure;
@@ -68,9 +77,15 @@ Outcome prepare(const Config& config, Job& job) {
   if (!failure) failure = check_data(config, job.request);
   if (failure) return failure;
   job.lineage = random_lineage();
+  if (job.request.checkpoints) {
+    failure = open_session(config, job.request, job.plan, job.lineage, streams, job.checkpoints.emplace());
+    if (failure) return failure;
+    job.lineage = job.checkpoints->lineage;
+  }
   const bool is_named = !job.request.output.empty();
+  const bool goes_on = job.request.checkpoints && job.request.checkpoints->resume != ResumeWish{};
   auto directory =
-      make_run_directory(is_named ? job.request.output : default_run_path(std::time(nullptr), job.lineage));
+      make_run_directory(is_named ? job.request.output : default_run_path(std::time(nullptr), job.lineage), goes_on);
   if (!directory) return config.blame("output", directory.error());
   job.directory = *std::move(directory);
   return {};
@@ -89,11 +104,19 @@ void log_plan(const Job& job, Streams& streams) {
   if (idle > 0) streams.log << LogLine("workers_not_needed").add("workers", idle).text() << std::endl;
 }
 
+WorkerIdentity identity_of(const Job& job, int rank) {
+  WorkerIdentity identity{rank, job.lineage, job.directory.path};
+  if (job.checkpoints) {
+    identity.generation = job.checkpoints->generation;
+    if (job.checkpoints->start) identity.start_from = job.checkpoints->start->head.manifest;
+  }
+  return identity;
+}
+
 Supervision supervision_of(const Job& job, const Config& config, RunReporter& reporter) {
   Supervision supervision;
   for (int rank = 0; rank < job.workers(); ++rank) {
-    supervision.workers.push_back({sibling_program("everstep-worker"),
-                                   worker_arguments(config, {rank, job.lineage, job.directory.path}),
+    supervision.workers.push_back({sibling_program("everstep-worker"), worker_arguments(config, identity_of(job, rank)),
                                    job.directory.worker_log(rank)});
   }
   supervision.setup = describe_setup(job.plan.plan);
@@ -101,6 +124,7 @@ Supervision supervision_of(const Job& job, const Config& config, RunReporter& re
   supervision.on_start = [&reporter] { reporter.on_start(monotonic_now()); };
   supervision.on_step = [&reporter](const trainer::StepReport& report) { reporter.on_step(report); };
   supervision.on_validation = [&reporter](const Validation& validation) { reporter.on_validation(validation.loss); };
+  supervision.on_event = [&reporter](const std::string& event) { reporter.note(event); };
   supervision.on_stop_request = [&reporter](int signal) {
     reporter.note(LogLine("stopping")
                       .add("signal", signal_name(signal))
@@ -140,24 +164,64 @@ Outcome write_trace(const Job& job, const Config& config, Streams& streams) {
   return {};
 }
 
+std::unique_ptr<CheckpointCommitter> make_committer(const Job& job) {
+  if (!job.checkpoints) return nullptr;
+  return std::make_unique<CheckpointCommitter>(facts_of(*job.checkpoints, job.request, job.plan), job.workers(),
+                                               job.request.checkpoints->retention, job.checkpoints->store->ports(),
+                                               job.checkpoints->start);
+}
+
+// The run is not over before its last checkpoint is.
+void await(CheckpointCommitter* committer, RunReporter& reporter) {
+  if (committer == nullptr) return;
+  committer->finish();
+  for (const CheckpointCommitter::News& news : committer->take_news()) {
+    if (!news.event.empty()) reporter.note(news.event);
+  }
+}
+
+// Training may have ended well and yet be lost.
+Outcome failure_of_last_checkpoint(const CheckpointCommitter* committer) {
+  if (committer == nullptr) return {};
+  const Status last = committer->last();
+  if (last) return {};
+  Error error = last.error();
+  error.message = "training ended, but its last checkpoint could not be saved: " + error.message;
+  return Failure(std::move(error));
+}
+
 Outcome run(const Config& config, Streams& streams) {
   Job job;
-  Outcome failure = prepare(config, job);
+  Outcome failure = prepare(config, job, streams);
   if (failure) return failure;
   if (const Status kept = write_file(job.directory.config(), print_config(config)); !kept) return kept.error();
   log_plan(job, streams);
-
   const trainer::TrainOptions& options = job.request.options;
+  if (job.checkpoints && job.checkpoints->start) {
+    streams.log << resumed_event(*job.checkpoints, job.plan) << std::endl;
+    if (job.steps_before() >= options.steps) {
+      streams.log << LogLine("nothing_to_do").add("step", job.steps_before()).add("steps", options.steps).text()
+                  << std::endl;
+      return {};
+    }
+  }
+
   RunReporter reporter({options.steps, options.evaluate_every,
                         options.model.tokens_per_minibatch() * job.plan.plan.window, job.directory.metrics()},
                        streams);
-  const SupervisionEnd end = supervise(supervision_of(job, config, reporter));
+  const auto committer = make_committer(job);
+  Supervision supervision = supervision_of(job, config, reporter);
+  supervision.committer = committer.get();
+  const SupervisionEnd end = supervise(supervision);
+  await(committer.get(), reporter);
   reporter.on_end();
   if (end.failure) return end.failure;
 
   if (!job.request.trace.empty()) failure = write_trace(job, config, streams);
-  const RunSummary summary = summary_of(job, reporter, end.finished);
+  RunSummary summary = summary_of(job, reporter, end.finished);
+  if (committer) summary.checkpoints = committer->counts();
   streams.out << (job.request.json ? summary_json(summary) + "\n" : summary_text(summary));
+  if (!failure) failure = failure_of_last_checkpoint(committer.get());
   if (failure || summary.steps == options.steps) return failure;
   return Failure({ErrorCode::kCancelled,
                   "stopped after " + std::to_string(summary.steps) + " of " + std::to_string(options.steps) +
@@ -177,11 +241,18 @@ Command train_command() {
       "is silent for too long ends the run. Ctrl-C or SIGTERM ends it after the current window, a second one at once.\n"
       "The output directory has metrics.jsonl with an object per update, config.txt with the configuration in force, "
       "and a log per worker. Speed and busy share in the result leave out the first tenth of the updates (at least "
-      "one, at most ten) and the last one, where the pipeline fills and drains.";
+      "one, at most ten) and the last one, where the pipeline fills and drains.\n"
+      "With --checkpoint-dir the whole state is saved while training goes on, at the end and when it is stopped, and "
+      "--resume goes on from there: with the same results as if nothing had happened under the same plan, and with "
+      "another number of workers or another plan too. A save that fails is reported and tried again later. A step that "
+      "is done again stands in metrics.jsonl twice.";
   spec.examples = {"everstep train --workers=4 --data=examples/corpus.txt",
                    "everstep train --workers=2 --data=corpus.bin --model=gpt2-small --window=32 --steps=1000 --lr=6e-4 "
                    "--eval-every=100 --output=runs/first",
                    "everstep train --workers=8 --emulate=10:20 --schedule=amdp --depth=8 --window=32 --json"};
+  spec.examples.emplace_back(
+      "everstep train --workers=4 --data=examples/corpus.txt --checkpoint-dir=checkpoints --checkpoint-every=10 "
+      "--resume=auto");
   spec.options = train_options();
   return {spec, run};
 }

@@ -21,8 +21,19 @@ ControlLink::~ControlLink() {
 
 void ControlLink::send(const FromWorker& message) const {
   const bool is_news = std::holds_alternative<Alive>(message) || std::holds_alternative<Validation>(message) ||
+                       std::holds_alternative<SaveSkipped>(message) ||
                        std::holds_alternative<trainer::StepReport>(message);
   socket_.send(encode(message), is_news ? ControlSocket::WhenFull::kDrop : ControlSocket::WhenFull::kWait);
+}
+
+void ControlLink::set_verdict_taker(std::function<void(const Verdict&)> taker) {
+  const std::scoped_lock lock(mutex_);
+  take_verdict_ = std::move(taker);
+}
+
+void ControlLink::take(const Verdict& verdict) {
+  const std::scoped_lock lock(mutex_);
+  if (take_verdict_) take_verdict_(verdict);
 }
 
 void ControlLink::listen() {

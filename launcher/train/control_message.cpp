@@ -1,5 +1,6 @@
 #include "launcher/train/control_message.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <optional>
@@ -20,10 +21,17 @@ constexpr std::array kErrorCodes{ErrorCode::kInvalidArgument,  ErrorCode::kNotFo
                                  ErrorCode::kDeadlineExceeded, ErrorCode::kStaleGeneration, ErrorCode::kDataLoss,
                                  ErrorCode::kCancelled,        ErrorCode::kInternal};
 
+constexpr std::array<std::string_view, 3> kVerdicts{"committed", "abandoned", "unknown"};
+
 Json typed(std::string_view type) { return Json::object().set("type", type); }
 
 Json to_json(const Hello& hello) {
-  return typed("hello").set("setup", hello.setup).set("address", to_hex(hello.address));
+  Json libraries = Json::object();
+  for (const auto& [name, value] : hello.libraries) libraries.set(name, value);
+  return typed("hello")
+      .set("setup", hello.setup)
+      .set("address", to_hex(hello.address))
+      .set("libraries", std::move(libraries));
 }
 
 Json to_json(const Alive&) { return typed("alive"); }
@@ -47,8 +55,29 @@ Json to_json(const Finished& finished) {
       .set("peak_bytes", finished.peak_bytes);
 }
 
-Json to_json(const Error& error) {
-  return typed("error").set("code", to_string(error.code)).set("message", error.message).set("hint", error.hint);
+Json with_error(Json json, const Error& error) {
+  return json.set("code", to_string(error.code)).set("message", error.message).set("hint", error.hint);
+}
+
+Json to_json(const Error& error) { return with_error(typed("error"), error); }
+
+Json to_json(const ShardSaved& saved) {
+  return typed("shard_saved")
+      .set("checkpoint", to_string(saved.checkpoint))
+      .set("shard", to_string(saved.shard))
+      .set("seconds", saved.seconds);
+}
+
+Json to_json(const SaveFailed& failed) {
+  return with_error(typed("save_failed").set("checkpoint", to_string(failed.checkpoint)), failed.error);
+}
+
+Json to_json(const SaveSkipped& skipped) { return typed("save_skipped").set("position", skipped.position.value); }
+
+Json to_json(const Verdict& verdict) {
+  return typed("verdict")
+      .set("checkpoint", to_string(verdict.checkpoint))
+      .set("kind", kVerdicts.at(static_cast<std::size_t>(verdict.kind)));
 }
 
 Json to_json(const Start& start) {
@@ -95,19 +124,60 @@ class Members {
     return list;
   }
 
+  storage::CheckpointName checkpoint(std::string_view name) {
+    return parsed<storage::CheckpointName>(name, "a checkpoint's name", storage::parse_checkpoint_name);
+  }
+
+  storage::WriterTag writer(std::string_view name) {
+    return parsed<storage::WriterTag>(name, "a writer's tag", storage::parse_writer_tag);
+  }
+
+  Verdict::Kind verdict(std::string_view name) {
+    return parsed<Verdict::Kind>(name, "a verdict", [](std::string_view text) -> std::optional<Verdict::Kind> {
+      const auto* const found = std::find(kVerdicts.begin(), kVerdicts.end(), text);
+      if (found == kVerdicts.end()) return std::nullopt;
+      return static_cast<Verdict::Kind>(found - kVerdicts.begin());
+    });
+  }
+
+  storage::Settings settings(std::string_view name) {
+    storage::Settings settings;
+    const Json* value = reader_.json().find(name);
+    const auto* members = value == nullptr ? nullptr : std::get_if<Json::Object>(&value->value());
+    if (members == nullptr) {
+      refuse(reader_.error("expected an object " + std::string(name)));
+      return settings;
+    }
+    for (const storage::JsonMember& member : *members) {
+      settings.emplace_back(member.name, take(JsonReader(member.value).text()));
+    }
+    return settings;
+  }
+
   const Status& status() const { return status_; }
 
  private:
+  void refuse(Error error) {
+    if (status_) status_ = std::move(error);
+  }
+
+  template <typename Value, typename Parse>
+  Value parsed(std::string_view name, std::string_view what, Parse parse) {
+    const std::optional<Value> value = parse(text(name));
+    if (!value) refuse(reader_.error("expected " + std::string(what) + " as " + std::string(name)));
+    return value.value_or(Value{});
+  }
+
   template <typename T>
   T take(Result<T> value) {
     if (value) return *std::move(value);
-    if (status_) status_ = value.error();
+    refuse(value.error());
     return T{};
   }
 
   std::string bytes_of(const JsonReader& value) {
     auto bytes = from_hex(take(value.text()));
-    if (!bytes && status_) status_ = value.error("expected hexadecimal digits");
+    if (!bytes) refuse(value.error("expected hexadecimal digits"));
     return std::move(bytes).value_or("");
   }
 
@@ -160,13 +230,18 @@ std::string encode(const ToWorker& message) { return text_of(message); }
 
 Result<FromWorker> decode_from_worker(std::string_view text) {
   return decode<FromWorker>(text, [](const std::string& type, Members& members) -> std::optional<FromWorker> {
-    if (type == "hello") return Hello{members.text("setup"), members.bytes("address")};
+    if (type == "hello") return Hello{members.text("setup"), members.bytes("address"), members.settings("libraries")};
     if (type == "alive") return Alive{};
     if (type == "step") return read_step(members);
     if (type == "validation") return Validation{members.integer("step"), members.number("loss")};
     if (type == "finished") {
       return Finished{members.integer("steps"), members.integer("skipped"), members.integer("peak_bytes")};
     }
+    if (type == "shard_saved") {
+      return ShardSaved{members.checkpoint("checkpoint"), members.writer("shard"), members.number("seconds")};
+    }
+    if (type == "save_failed") return SaveFailed{members.checkpoint("checkpoint"), read_error(members)};
+    if (type == "save_skipped") return SaveSkipped{{members.integer("position")}};
     if (type == "error") return read_error(members);
     return std::nullopt;
   });
@@ -176,6 +251,7 @@ Result<ToWorker> decode_to_worker(std::string_view text) {
   return decode<ToWorker>(text, [](const std::string& type, Members& members) -> std::optional<ToWorker> {
     if (type == "start") return Start{members.list_of_bytes("addresses")};
     if (type == "stop") return Stop{};
+    if (type == "verdict") return Verdict{members.checkpoint("checkpoint"), members.verdict("kind")};
     return std::nullopt;
   });
 }

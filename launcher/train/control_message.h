@@ -7,7 +7,9 @@
 #include <variant>
 #include <vector>
 
+#include "base/ids.h"
 #include "base/result.h"
+#include "storage/manifest.h"
 #include "trainer/train_loop.h"
 
 namespace everstep::launcher {
@@ -16,8 +18,9 @@ namespace everstep::launcher {
 
 // From a worker when it can be reached by its peers.
 struct Hello {
-  std::string setup;    // what it is about to do (describe_setup): all must say the same
-  std::string address;  // of its transport, any bytes
+  std::string setup;              // what it is about to do (describe_setup): all must say the same
+  std::string address;            // of its transport, any bytes
+  storage::Settings libraries{};  // what it computes with, for the provenance of checkpoints
 
   bool operator==(const Hello&) const = default;
 };
@@ -45,8 +48,33 @@ struct Finished {
   bool operator==(const Finished&) const = default;
 };
 
+// From every worker: its part of that checkpoint is durable, and described by the shard document of that writer.
+struct ShardSaved {
+  storage::CheckpointName checkpoint;
+  storage::WriterTag shard;
+  double seconds = 0;  // since the cut
+
+  bool operator==(const ShardSaved&) const = default;
+};
+
+// From a worker that could not write its part.
+struct SaveFailed {
+  storage::CheckpointName checkpoint;
+  Error error;
+
+  bool operator==(const SaveFailed&) const = default;
+};
+
+// From worker 0: a save was due there, but not all workers were done with the last one.
+struct SaveSkipped {
+  Position position;
+
+  bool operator==(const SaveSkipped&) const = default;
+};
+
 // A StepReport comes from worker 0 alone, since all have the same. An Error is a worker's last word.
-using FromWorker = std::variant<Hello, Alive, trainer::StepReport, Validation, Finished, Error>;
+using FromWorker =
+    std::variant<Hello, Alive, trainer::StepReport, Validation, ShardSaved, SaveFailed, SaveSkipped, Finished, Error>;
 
 // To every worker, once all said hello: the addresses by rank.
 struct Start {
@@ -60,7 +88,21 @@ struct Stop {
   bool operator==(const Stop&) const = default;
 };
 
-using ToWorker = std::variant<Start, Stop>;
+// To every worker: what became of the checkpoint that they wrote.
+struct Verdict {
+  enum class Kind {
+    kCommitted,
+    kAbandoned,  // and never will be: its files may go
+    kUnknown,    // the commit may have happened: its files must stay
+  };
+
+  storage::CheckpointName checkpoint;
+  Kind kind = Kind::kAbandoned;
+
+  bool operator==(const Verdict&) const = default;
+};
+
+using ToWorker = std::variant<Start, Stop, Verdict>;
 
 std::string encode(const FromWorker& message);
 std::string encode(const ToWorker& message);

@@ -17,7 +17,7 @@ std::string default_run_path(std::time_t now, std::uint64_t lineage) {
   return "runs/" + std::string(text.data(), size) + "-" + hex_text(lineage);
 }
 
-Result<RunDirectory> make_run_directory(const std::string& path) {
+Result<RunDirectory> make_run_directory(const std::string& path, bool goes_on) {
   const RunDirectory directory{path};
   std::error_code error;
   std::filesystem::create_directories(path, error);
@@ -25,7 +25,7 @@ Result<RunDirectory> make_run_directory(const std::string& path) {
   const std::array files{directory.metrics(), directory.config(), directory.worker_log(0)};
   const auto* old = std::find_if(files.begin(), files.end(),
                                  [&](const std::string& file) { return std::filesystem::exists(file, error); });
-  if (old == files.end()) return directory;
+  if (goes_on || old == files.end()) return directory;
   return invalid_argument(path + " already holds a run: " + *old + " exists", "name another directory, or remove it");
 }
 

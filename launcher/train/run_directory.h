@@ -21,7 +21,8 @@ struct RunDirectory {
 // "runs/20261116-054640-8c1f0e5d2a7b9c34", in UTC.
 std::string default_run_path(std::time_t now, std::uint64_t lineage);
 
-// Makes the directory and those above it. One that holds a run's files is refused and left as it is.
-Result<RunDirectory> make_run_directory(const std::string& path);
+// Makes the directory and those above it. One that holds a run's files is refused and left as it is, unless `goes_on`:
+// then metrics and logs are written behind what is there.
+Result<RunDirectory> make_run_directory(const std::string& path, bool goes_on = false);
 
 }  // namespace everstep::launcher

@@ -11,12 +11,15 @@ namespace {
 
 constexpr Tick kBetweenLines = kTicksPerSecond / 10;
 constexpr Tick kBetweenEvents = 5 * kTicksPerSecond;
-constexpr const char* kClearLine = "\r\x1b[K";
 
 }  // namespace
 
 RunReporter::RunReporter(Run run, Streams& streams)
-    : run_(std::move(run)), streams_(streams), metrics_(run_.metrics_path), statistics_(0, run_.tokens_per_step) {}
+    : run_(std::move(run)),
+      streams_(streams),
+      metrics_(run_.metrics_path, std::ios::app),
+      statistics_(0, run_.tokens_per_step),
+      line_(streams) {}
 
 void RunReporter::on_start(Tick now) {
   statistics_ = RunStatistics(now, run_.tokens_per_step);
@@ -49,23 +52,21 @@ void RunReporter::write_metrics(std::optional<double> validation_loss) {
 
 void RunReporter::show(const trainer::StepReport& report) {
   shown_at_ = report.at;
-  if (streams_.log_columns == 0) {
+  if (line_.is_visible()) {
+    line_.show(progress_text(report, statistics_, run_.steps, streams_.log_columns));
+  } else {
     streams_.log << progress_event(report, statistics_, run_.steps) << std::endl;
-    return;
   }
-  // A line that fills the last column would wrap.
-  streams_.log << kClearLine << progress_text(report, statistics_, run_.steps, streams_.log_columns - 1) << std::flush;
-  line_is_open_ = true;
 }
 
 void RunReporter::note(const std::string& event) {
-  if (std::exchange(line_is_open_, false)) streams_.log << kClearLine;
+  line_.clear();
   streams_.log << event << std::endl;
 }
 
 void RunReporter::on_end() {
   write_metrics(std::nullopt);
-  if (std::exchange(line_is_open_, false)) streams_.log << std::endl;
+  line_.keep();
 }
 
 }  // namespace everstep::launcher

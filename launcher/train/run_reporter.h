@@ -5,6 +5,7 @@
 #include <string>
 
 #include "launcher/command.h"
+#include "launcher/progress_line.h"
 #include "launcher/train/run_statistics.h"
 
 namespace everstep::launcher {
@@ -47,7 +48,7 @@ class RunReporter {
   bool is_written_ = true;  // the metrics of the last step, which may wait for its validation
   std::optional<double> validation_loss_;
   Tick shown_at_ = 0;
-  bool line_is_open_ = false;
+  ProgressLine line_;
 };
 
 }  // namespace everstep::launcher

@@ -18,6 +18,19 @@ Json plan_json(const scheduler::Plan& plan) {
   return json.set("width", plan.width).set("window", plan.window).set("cuts", std::move(cuts));
 }
 
+Json checkpoints_json(const CheckpointCounts& counts) {
+  Json json = Json::object();
+  json.set("saved", counts.saved).set("skipped", counts.skipped).set("failed", counts.failed);
+  return json.set("last_step", counts.last_step ? Json(*counts.last_step) : Json(nullptr));
+}
+
+// "step 120, 12 saved, 1 skipped, 0 failed"
+std::string checkpoints_text(const CheckpointCounts& counts) {
+  return (counts.last_step ? "step " + std::to_string(*counts.last_step) : "none") + ", " +
+         std::to_string(counts.saved) + " saved, " + std::to_string(counts.skipped) + " skipped, " +
+         std::to_string(counts.failed) + " failed";
+}
+
 std::string mib_text(std::int64_t bytes) { return fixed_text(static_cast<double>(bytes) / (1 << 20), 0) + " MiB"; }
 
 }  // namespace
@@ -42,6 +55,7 @@ std::string summary_json(const RunSummary& summary) {
   json.set("skipped", summary.skipped).set("seconds", summary.seconds);
   json.set("memory",
            Json::object().set("peak_bytes", summary.peak_bytes).set("predicted_bytes", summary.predicted_bytes));
+  if (summary.checkpoints) json.set("checkpoints", checkpoints_json(*summary.checkpoints));
   json.set("plan", plan_json(summary.plan)).set("output", summary.output);
   return storage::to_text(json, 0);
 }
@@ -57,6 +71,7 @@ std::string summary_text(const RunSummary& summary) {
           std::to_string(plan.window);
   text += "\nmemory     " + mib_text(summary.peak_bytes) + " on the fullest worker, predicted " +
           mib_text(summary.predicted_bytes);
+  if (summary.checkpoints) text += "\ncheckpoint " + checkpoints_text(*summary.checkpoints);
   return text + "\noutput     " + summary.output + "\n";
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "launcher/train/checkpoint_committer.h"
 #include "launcher/train/run_statistics.h"
 #include "scheduler/plan.h"
 
@@ -24,6 +25,7 @@ struct RunSummary {
   std::int64_t peak_bytes = 0;       // on the fullest worker, above what it had before the training
   std::int64_t predicted_bytes = 0;  // the same as the plan expected it
   scheduler::Plan plan;
+  std::optional<CheckpointCounts> checkpoints;  // nothing: none were asked for
   std::string output;
 };
 

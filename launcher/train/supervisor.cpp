@@ -26,7 +26,8 @@ class Supervisor {
       workers_.emplace_back().fate.log_path = worker.log_path;
     }
     while (!group_.all_ended() && !left_at_once_ && !last_words_are_over()) {
-      for (const WorkerEvent& event : group_.wait(signals_, kLook)) take(event);
+      for (const WorkerEvent& event : group_.wait(signals_, news_fd(), kLook)) take(event);
+      pass_on_news();
       while (const auto signal = signals_.next()) take_signal(*signal);
       if (!failed_at_) look_for_silence();
     }
@@ -46,6 +47,23 @@ class Supervisor {
   // Workers that have not met yet know nothing about each other.
   bool last_words_are_over() const { return failed_at_ && (!started_ || Clock::now() - *failed_at_ > kLastWords); }
 
+  int news_fd() const { return supervision_.committer == nullptr ? -1 : supervision_.committer->fd(); }
+
+  void pass_on_news() {
+    if (supervision_.committer == nullptr) return;
+    for (const CheckpointCommitter::News& news : supervision_.committer->take_news()) {
+      if (news.verdict) group_.send(*news.verdict);
+      if (!news.event.empty()) supervision_.on_event(news.event);
+    }
+  }
+
+  // Words about checkpoints are the committer's business.
+  template <typename Message>
+  void tell_committer(const Worker& worker, const Message& message) {
+    if (supervision_.committer == nullptr) return;
+    supervision_.committer->take(static_cast<int>(&worker - workers_.data()), message);
+  }
+
   void take(const WorkerEvent& event) {
     Worker& worker = workers_[event.rank];
     worker.last_heard = Clock::now();
@@ -64,6 +82,7 @@ class Supervisor {
       return;
     }
     worker.address = hello.address;
+    tell_committer(worker, hello);
     const bool all_here = std::ranges::none_of(workers_, &std::string::empty, &Worker::address);
     if (!all_here) return;
     Start start;
@@ -75,7 +94,13 @@ class Supervisor {
 
   void take(Worker&, const Alive&) {}
   void take(Worker&, const trainer::StepReport& report) { supervision_.on_step(report); }
-  void take(Worker&, const Validation& validation) { supervision_.on_validation(validation); }
+  void take(Worker& worker, const Validation& validation) {
+    tell_committer(worker, validation);
+    supervision_.on_validation(validation);
+  }
+  void take(Worker& worker, const ShardSaved& saved) { tell_committer(worker, saved); }
+  void take(Worker& worker, const SaveFailed& failed) { tell_committer(worker, failed); }
+  void take(Worker& worker, const SaveSkipped& skipped) { tell_committer(worker, skipped); }
   void take(Worker& worker, const Finished& finished) { worker.fate.finished = finished; }
   void take(Worker& worker, const Error& error) { worker.fate.error = error; }
 

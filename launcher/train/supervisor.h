@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "launcher/exit_code.h"
+#include "launcher/train/checkpoint_committer.h"
 #include "launcher/train/worker_fate.h"
 #include "launcher/train/worker_group.h"
 
@@ -21,6 +22,9 @@ struct Supervision {
   std::function<void(const trainer::StepReport&)> on_step;
   std::function<void(const Validation&)> on_validation;
   std::function<void(int signal)> on_stop_request;  // the first signal that asks to leave
+
+  CheckpointCommitter* committer = nullptr;                  // nothing: there are no checkpoints
+  std::function<void(const std::string& event)> on_event{};  // for the log
 };
 
 struct SupervisionEnd {

@@ -1,3 +1,4 @@
+#include "launcher/train/checkpoint_request.h"
 #include "launcher/train/train_request.h"
 #include "scheduler/model_shape.h"
 
@@ -49,6 +50,9 @@ Options update_options() {
       {.name = "window", .value_name = "M", .default_text = "16", .help = "Minibatches per update, over all workers"},
       {.name = "minibatch", .value_name = "B", .default_text = "4", .help = "Sequences per minibatch"},
       {.name = "steps", .value_name = "N", .default_text = "100", .help = "Updates to make"},
+      {.name = "lr-steps",
+       .value_name = "N",
+       .help = "Updates until the learning rate is at its lowest; if not set, all of them"},
       {.name = "lr", .value_name = "X", .default_text = "0.0003", .help = "Highest learning rate"},
       {.name = "min-lr", .value_name = "X", .help = "Learning rate at the end; if not set, a tenth of --lr"},
       {.name = "lr-decay",
@@ -114,7 +118,8 @@ Options process_options() {
 
 std::vector<OptionSpec> train_options() {
   Options all;
-  for (const auto& part : {plan_options(), data_options(), model_options(), update_options(), process_options()}) {
+  for (const auto& part :
+       {plan_options(), data_options(), model_options(), update_options(), checkpoint_options(), process_options()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kHighestPort = 65535;
 constexpr int kMost = 1'000'000;
+constexpr std::int64_t kMostSteps = 1'000'000'000;
 
 // Reads the options one group after the other; the first that does not fit becomes the failure.
 class RequestReader {
@@ -173,8 +174,10 @@ TrainRequest read_train_request(const Config& config, std::int64_t host_memory_b
     reader.refuse("stash", "only --schedule=amdp has two versions of the weights");
   }
   options.adam = reader.adam();
-  options.steps = values.integer("steps", {.min = 1, .max = 1'000'000'000});
-  options.learning_rate = reader.learning_rate(options.steps * request.plan.window * options.model.minibatch);
+  options.steps = values.integer("steps", {.min = 1, .max = kMostSteps});
+  const std::int64_t rate_steps =
+      config.is_set("lr-steps") ? values.integer("lr-steps", {.min = 1, .max = kMostSteps}) : options.steps;
+  options.learning_rate = reader.learning_rate(rate_steps * request.plan.window * options.model.minibatch);
   options.evaluate_every = values.integer("eval-every", {.min = 0});
   options.evaluate_minibatches = values.integer("eval-minibatches", {.min = 1, .max = kMost});
   options.peer_timeout =
@@ -188,7 +191,9 @@ TrainRequest read_train_request(const Config& config, std::int64_t host_memory_b
   if (config.is_set("trace")) request.trace = values.path("trace");
   request.json = values.flag("json");
   failure = reader.failure();
+  if (!failure) request.checkpoints = read_checkpoint_request(config, failure);
   if (failure) return request;
+  if (request.checkpoints) options.checkpoints = request.checkpoints->policy;
   if (const Status checked = check(options.model); !checked) failure = Failure(checked.error());
   if (const Status checked = check(options.learning_rate); !failure && !checked) failure = Failure(checked.error());
   return request;

@@ -9,6 +9,7 @@
 #include "launcher/config.h"
 #include "launcher/exit_code.h"
 #include "launcher/options.h"
+#include "launcher/train/checkpoint_request.h"
 #include "scheduler/planner.h"
 #include "trainer/data/open_data.h"
 #include "trainer/train_loop.h"
@@ -34,6 +35,8 @@ struct TrainRequest {
   int workers = 1;
   scheduler::PlanOptions plan;
   std::optional<int> pipelines;
+
+  std::optional<CheckpointRequest> checkpoints;  // nothing: none
 
   std::string bind;
   int port = 0;

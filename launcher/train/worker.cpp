@@ -11,12 +11,14 @@
 
 #include "base/log_line.h"
 #include "base/text.h"
+#include "launcher/train/checkpoint_writer.h"
 #include "launcher/train/control_link.h"
 #include "launcher/train/host.h"
 #include "launcher/train/run_directory.h"
 #include "launcher/train/run_trace.h"
 #include "launcher/train/train_plan.h"
 #include "launcher/train/worker_arguments.h"
+#include "launcher/train/worker_checkpoints.h"
 #include "launcher/train/worker_group.h"
 #include "trainer/emulated/emulated_stage.h"
 #include "trainer/torch/torch_stage.h"
@@ -67,26 +69,38 @@ class WorkerProcess {
     plan_ = *plan;
     const auto data = open();
     if (!data) return data.error();
+    EVERSTEP_TRY(open_checkpoints());
     if (!request_.emulation) trainer::prepare_torch(kTorchThreads);
     auto transport = connect();
     if (!transport) return transport.error();
 
     const std::int64_t before = resident_bytes();
     reset_peak_resident_bytes();
-    const trainer::TrainOptions options = train_options_of(request_, plan_, identity_.lineage);
+    trainer::TrainOptions options = train_options_of(request_, plan_, identity_.lineage);
+    options.generation = identity_.generation;
+    if (checkpoints_) options.resume = checkpoints_->start();
     const auto result = train(options, **data, **transport, hooks());
-    if (!result) {
+    // A last checkpoint that failed is the supervisor's to tell: the training has ended well.
+    if (!result && result.error() != last_save_failed()) {
       log_recorder(recorder_);
       return result.error();
     }
     EVERSTEP_TRY((*transport)->close(options.peer_timeout));
-    return Finished{result->steps, result->skipped, peak_resident_bytes() - before};
+    return Finished{steps_, skipped_, peak_resident_bytes() - before};
   }
 
  private:
   Result<std::unique_ptr<trainer::DataSource>> open() const {
     if (!request_.data) return trainer::make_emulated_data();
     return open_data(*request_.data, request_.options.model);
+  }
+
+  Status open_checkpoints() {
+    if (!request_.checkpoints) return {};
+    auto opened = WorkerCheckpoints::open(request_, plan_, identity_, link_);
+    if (!opened) return opened.error();
+    checkpoints_ = std::move(opened).value();
+    return {};
   }
 
   Result<std::unique_ptr<trainer::Transport>> connect() {
@@ -98,7 +112,7 @@ class WorkerProcess {
     options.log = log_event;
     const auto listener = trainer::UcxListener::listen(options);
     if (!listener) return listener.error();
-    link_.send(Hello{describe_setup(plan_.plan), (*listener)->address()});
+    link_.send(Hello{describe_setup(plan_.plan), (*listener)->address(), {{"kernels", trainer::cpu_capability()}}});
     return (*listener)->connect(link_.wait_for_start().addresses, request_.options.peer_timeout);
   }
 
@@ -107,14 +121,19 @@ class WorkerProcess {
     hooks.now = monotonic_now;
     hooks.recorder = &recorder_;
     hooks.stop_requested = [this] { return link_.stop_requested(); };
+    hooks.on_step = [this](const trainer::StepReport& report) {
+      steps_ = report.step;
+      if (report.skipped) ++skipped_;
+      if (identity_.rank == 0) link_.send(report);
+    };
     if (identity_.rank == 0) {
-      hooks.on_step = [this](const trainer::StepReport& report) { link_.send(report); };
       hooks.on_validation = [this](std::int64_t step, double loss) { link_.send(Validation{step, loss}); };
     }
     if (!request_.trace.empty()) {
       trace_.open(RunDirectory{identity_.output}.worker_trace(identity_.rank));
       hooks.on_op = [this](const trainer::OpRecord& record) { trace_ << trace_line(record); };
     }
+    if (checkpoints_) checkpoints_->add_hooks(hooks);
     request_.emulation ? emulate(hooks) : compute(hooks);
     return hooks;
   }
@@ -140,6 +159,9 @@ class WorkerProcess {
   trainer::FlightRecorder recorder_;
   TrainPlan plan_;
   std::ofstream trace_;
+  std::unique_ptr<WorkerCheckpoints> checkpoints_;  // with --checkpoint-dir only
+  std::int64_t steps_ = 0;
+  std::int64_t skipped_ = 0;
 };
 
 Result<Finished> work(const std::vector<std::string>& args, ControlLink& link) {

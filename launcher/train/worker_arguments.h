@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/ids.h"
 #include "launcher/config.h"
 #include "launcher/options.h"
+#include "storage/hashing.h"
 
 namespace everstep::launcher {
 
@@ -14,6 +17,8 @@ struct WorkerIdentity {
   int rank = 0;
   std::uint64_t lineage = 0;
   std::string output;
+  Generation generation{};                      // of this run among those of the lineage
+  std::optional<storage::Digest> start_from{};  // the manifest of the checkpoint to resume from
 
   bool operator==(const WorkerIdentity&) const = default;
 };

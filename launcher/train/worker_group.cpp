@@ -98,8 +98,8 @@ void WorkerGroup::read_messages(int rank, std::vector<WorkerEvent>& events) {
   }
 }
 
-std::vector<WorkerEvent> WorkerGroup::wait(const SignalWatch& signals, std::chrono::milliseconds timeout) {
-  std::vector<pollfd> entries{{signals.fd(), POLLIN, 0}};
+std::vector<WorkerEvent> WorkerGroup::wait(const SignalWatch& signals, int news, std::chrono::milliseconds timeout) {
+  std::vector<pollfd> entries{{signals.fd(), POLLIN, 0}, {news, POLLIN, 0}};
   for (const Worker& worker : workers_) entries.push_back({worker.is_open ? worker.control.fd() : -1, POLLIN, 0});
   ::poll(entries.data(), entries.size(), static_cast<int>(timeout.count()));
 

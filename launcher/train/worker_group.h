@@ -46,9 +46,10 @@ class WorkerGroup {
 
   void send(const ToWorker& message);
 
-  // Waits until something arrives from a worker or in `signals`, at most `timeout`. All that a worker said comes before
-  // its end. The end of its control socket is not told: the process ends too, or is killed in the end.
-  std::vector<WorkerEvent> wait(const SignalWatch& signals, std::chrono::milliseconds timeout);
+  // Waits until something arrives from a worker, in `signals` or at `news` (a descriptor, or -1), at most `timeout`.
+  // All that a worker said comes before its end. The end of its control socket is not told: the process ends too, or is
+  // killed in the end.
+  std::vector<WorkerEvent> wait(const SignalWatch& signals, int news, std::chrono::milliseconds timeout);
 
   // Kills and waits for all that live. Tells nothing about them.
   void kill_all();

@@ -6,7 +6,8 @@
 
 namespace everstep::storage {
 
-// Tensor files as HDF5 1.10 that h5py and h5dump read: a contiguous dataset per tensor, the attributes on the root group.
+// Tensor files as HDF5 1.10 that h5py and h5dump read: a contiguous dataset per tensor, the attributes on the root
+// group.
 std::unique_ptr<TensorFormat> make_hdf5_format();
 
 }  // namespace everstep::storage

@@ -28,8 +28,25 @@ Outcome brew(const Config& config, Streams& streams) {
 
 Outcome drink(const Config&, Streams&) { return {}; }
 
+Outcome rinse(const Config& config, Streams& streams) {
+  streams.out << "rinsed";
+  for (const std::string& word : config.positional) streams.out << " " << word;
+  streams.out << "\n";
+  return {};
+}
+
 std::vector<Command> toy_commands() {
-  return {{toy_spec(), brew}, {{.name = "drink", .summary = "drink tea", .options = {{"speed", "N", "1", ""}}}, drink}};
+  Command pot;
+  pot.spec = {.name = "pot", .summary = "look after the pot", .examples = {"everstep pot rinse"}};
+  pot.parts = {{{.name = "pot rinse",
+                 .summary = "rinse it",
+                 .options = {{"heat", "N", "1", ""}},
+                 .positional = {"WITH", "", 0, 1}},
+                rinse},
+               {{.name = "pot dry"}, drink}};
+  return {{toy_spec(), brew},
+          {{.name = "drink", .summary = "drink tea", .options = {{"speed", "N", "1", ""}}}, drink},
+          pot};
 }
 
 struct Ended {
@@ -86,6 +103,22 @@ TEST(CommandLine, RefusesWhatIsNoCommand) {
   EXPECT_EQ(run({"--verson"}), failed(64, "unknown option --verson (hint: did you mean --version?)"));
   EXPECT_EQ(run({"--version", "brew"}).exit_code, 64);
   EXPECT_EQ(run({"--cups=2", "brew"}), failed(64, "unknown option --cups (hint: everstep --help lists the options)"));
+}
+
+TEST(CommandLine, ACommandMayHaveTwoWords) {
+  EXPECT_EQ(run({"pot", "rinse"}), (Ended{0, "rinsed\n", ""}));
+  EXPECT_EQ(run({"pot", "rinse", "vinegar", "--heat=2"}), (Ended{0, "rinsed vinegar\n", ""}));
+  EXPECT_EQ(run({"pot", "rinse", "--help"}).out.substr(0, 25), "usage: everstep pot rinse");
+  EXPECT_EQ(run({"pot", "--help"}).out.substr(0, 29), "usage: everstep pot <command>");
+  EXPECT_EQ(run({"brew", "--cups=2"}, {{"EVERSTEP_HEAT", "2"}}).exit_code, 0) << "a part's option is known to all";
+  EXPECT_EQ(run({"pot"}), failed(64,
+                                 "a command is missing after everstep pot (hint: everstep pot --help lists the "
+                                 "commands)"));
+  EXPECT_EQ(run({"pot", "rinze"}), failed(64, "unknown command 'pot rinze' (hint: did you mean pot rinse?)"));
+  EXPECT_EQ(run({"pot", "--heat=2"}), failed(64,
+                                             "unknown option --heat (hint: everstep pot --help lists the "
+                                             "options)"));
+  EXPECT_EQ(run({"pot", "rinse", "a", "b"}).exit_code, 64);
 }
 
 TEST(CommandLine, MistakesInArgumentsAreUsageErrors) {

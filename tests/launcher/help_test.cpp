@@ -43,6 +43,31 @@ examples:
 )");
 }
 
+TEST(Help, ShowsAValueThatCanBeLeftOutInBrackets) {
+  CommandSpec spec = toy_spec();
+  spec.options = {{.name = "again", .value_name = "CUP", .help = "refill", .implicit_text = "last"}};
+  EXPECT_NE(command_help(spec).find("  --again[=CUP]  refill\n"), std::string::npos);
+}
+
+TEST(Help, OfAGroupListsItsCommands) {
+  const CommandSpec group{.name = "pot", .text = "Looks after the pot.", .examples = {"everstep pot rinse --hot"}};
+  EXPECT_EQ(group_help(group, {{.name = "pot rinse", .summary = "rinse it"}, {.name = "pot dry", .summary = "dry it"}}),
+            R"(usage: everstep pot <command> [--name=value ...]
+
+Looks after the pot.
+
+commands:
+  pot rinse  rinse it
+  pot dry    dry it
+
+options:
+  -h, --help  print this text; after a command, what the command takes
+
+example:
+  everstep pot rinse --hot
+)");
+}
+
 TEST(Help, ShowsPositionalArguments) {
   CommandSpec spec = toy_spec();
   spec.positional = {"LEAF", "what to put into the pot", 1, 3};
@@ -51,6 +76,8 @@ TEST(Help, ShowsPositionalArguments) {
   EXPECT_NE(help.find("\n  LEAF              what to put into the pot\n"), std::string::npos) << help;
   spec.positional.min = 0;
   EXPECT_EQ(command_help(spec).substr(0, 50), "usage: everstep brew [--name=value ...] [LEAF ...]");
+  spec.positional = {"LEAF WATER", "", 2, 2};
+  EXPECT_EQ(command_help(spec).substr(0, 51), "usage: everstep brew [--name=value ...] LEAF WATER\n");
 }
 
 TEST(Help, OfTheProgramListsTheCommands) {

@@ -90,6 +90,15 @@ TEST(Options, MissingValuesAreRefused) {
   EXPECT_EQ(refusal({"--cups", "--", "2"}), "--cups needs a value (hint: write --cups=N)");
 }
 
+TEST(Options, MayHaveAValueThatCanBeLeftOut) {
+  CommandSpec spec = toy_spec();
+  spec.options.push_back({.name = "again", .value_name = "CUP", .default_text = "no", .implicit_text = "last"});
+  EXPECT_THAT(parsed({"--again"}, spec).values, ElementsAre(Pair("again", "last")));
+  EXPECT_THAT(parsed({"--again=3"}, spec).values, ElementsAre(Pair("again", "3")));
+  EXPECT_THAT(parsed({"--again", "--json"}, spec).values, ElementsAre(Pair("again", "last"), Pair("json", "true")));
+  EXPECT_EQ(refusal({"--again", "3"}, spec), "unexpected argument '3' (hint: options are written --name=value)");
+}
+
 TEST(Options, StrayArgumentsAreRefused) {
   EXPECT_EQ(refusal({"--cups=2", "3"}), "unexpected argument '3' (hint: options are written --name=value)");
   EXPECT_EQ(refusal({"--json", "true"}), "unexpected argument 'true' (hint: options are written --name=value)");

@@ -34,9 +34,8 @@ std::string content(std::FILE* file) {
   return text;
 }
 
-// Starts the program; its standard streams are the two descriptors.
-pid_t spawn(std::vector<std::string> args, std::vector<std::string> environment, int out, int log) {
-  args.insert(args.begin(), EVERSTEP_PROGRAM);
+// Starts a program; its standard streams are the two descriptors.
+pid_t spawn_words(std::vector<std::string> words, std::vector<std::string> environment, int out, int log) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -44,20 +43,28 @@ pid_t spawn(std::vector<std::string> args, std::vector<std::string> environment,
   posix_spawn_file_actions_adddup2(&actions, log, STDERR_FILENO);
   pid_t child = 0;
   const int error =
-      posix_spawn(&child, EVERSTEP_PROGRAM, &actions, nullptr, pointers(args).data(), pointers(environment).data());
+      posix_spawn(&child, words[0].c_str(), &actions, nullptr, pointers(words).data(), pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   EVERSTEP_CHECK(error == 0, "cannot start the program");
   return child;
 }
 
+pid_t spawn(std::vector<std::string> args, std::vector<std::string> environment, int out, int log) {
+  args.insert(args.begin(), EVERSTEP_PROGRAM);
+  return spawn_words(std::move(args), std::move(environment), out, log);
+}
+
 int exit_code_of(int wait_status) { return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -WTERMSIG(wait_status); }
 
-int spawn_and_wait(const std::vector<std::string>& args, const std::vector<std::string>& environment, int out,
-                   int log) {
-  const pid_t child = spawn(args, environment, out, log);
+int wait_for(pid_t child) {
   int status = 0;
   EVERSTEP_CHECK(waitpid(child, &status, 0) == child, "cannot wait for the program");
   return exit_code_of(status);
+}
+
+int spawn_and_wait(const std::vector<std::string>& args, const std::vector<std::string>& environment, int out,
+                   int log) {
+  return wait_for(spawn(args, environment, out, log));
 }
 
 // The state ('R', 'Z', …) and the parent of a process; nothing if there is no such process.
@@ -84,6 +91,17 @@ Ended run_program(const std::vector<std::string>& args, const std::vector<std::s
   std::FILE* log = std::tmpfile();
   EVERSTEP_CHECK(out != nullptr && log != nullptr, "cannot make temporary files");
   const int exit_code = spawn_and_wait(args, environment, fileno(out), fileno(log));
+  return {exit_code, content(out), content(log)};
+}
+
+Ended run_program_under(const std::vector<std::string>& wrapper, const std::vector<std::string>& args) {
+  std::vector<std::string> words = wrapper;
+  words.emplace_back(EVERSTEP_PROGRAM);
+  words.insert(words.end(), args.begin(), args.end());
+  std::FILE* out = std::tmpfile();
+  std::FILE* log = std::tmpfile();
+  EVERSTEP_CHECK(out != nullptr && log != nullptr, "cannot make temporary files");
+  const int exit_code = wait_for(spawn_words(std::move(words), {}, fileno(out), fileno(log)));
   return {exit_code, content(out), content(log)};
 }
 

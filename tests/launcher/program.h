@@ -18,6 +18,9 @@ struct Ended {
 // Runs the everstep program with these arguments and only these variables ("NAME=value") to its end.
 Ended run_program(const std::vector<std::string>& args, const std::vector<std::string>& environment = {});
 
+// The same under another program, such as strace, whose name and arguments stand before its own.
+Ended run_program_under(const std::vector<std::string>& wrapper, const std::vector<std::string>& args);
+
 // The program while it runs. It is killed if nobody waited for its end.
 class RunningProgram {
  public:

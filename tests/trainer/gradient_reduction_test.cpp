@@ -80,21 +80,33 @@ class ReductionOver : public testing::TestWithParam<Shape> {
     return std::nullopt;
   }
 
+  Buffer sums_of(int worker, int stage, int window) const {
+    const Buffer sums = allocate_scratch(layouts_[stage].elements * sizeof(std::int64_t));
+    for (std::int64_t i = 0; i < layouts_[stage].elements; ++i) {
+      sums.as<std::int64_t>()[i] = addend(worker, stage, window, i);
+    }
+    return sums;
+  }
+
+  // A window's gradients as they stood at a capture inside it, then those of its end.
   void reduce(GradientReduction& reduction, int worker, int window) const {
     const int device = schedule_.device_of(worker);
     const std::vector<int>& stages = schedule_.placement.stages_on(device);
+    std::vector<Buffer> captured;
+    for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
+      captured.push_back(sums_of(worker, *stage, window + kWindows));
+      reduction.capture(window, 0, *stage, captured.back());
+    }
     std::vector<Buffer> sums;
     for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
-      const StageLayout& layout = layouts_[*stage];
-      sums.push_back(allocate_scratch(layout.elements * sizeof(std::int64_t)));
-      for (std::int64_t i = 0; i < layout.elements; ++i) {
-        sums.back().as<std::int64_t>()[i] = addend(worker, *stage, window, i);
-      }
-      reduction.start(window, *stage, layout, sums.back());
+      sums.push_back(sums_of(worker, *stage, window));
+      reduction.start(window, *stage, layouts_[*stage], sums.back());
       ASSERT_TRUE(reduction.advance().ok());
     }
     const Status status = reduction.finish(kPatience);
     ASSERT_TRUE(status.ok()) << status.error();
+    ASSERT_FALSE(reduction.is_capturing());
+    expect_captures_at_roots(worker, window, captured);
     for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
       if (schedule_.placement.owner_of(*stage) != device) continue;
       const std::span<std::int64_t> found = sums[stage - stages.rbegin()].as<std::int64_t>();
@@ -104,11 +116,25 @@ class ReductionOver : public testing::TestWithParam<Shape> {
     }
   }
 
+  // Tied parameters stay apart in a capture.
+  void expect_captures_at_roots(int worker, int window, const std::vector<Buffer>& captured) const {
+    const int device = schedule_.device_of(worker);
+    const std::vector<int>& stages = schedule_.placement.stages_on(device);
+    for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
+      const bool is_root = schedule_.group_of(worker) == root_group_of(schedule_, *stage);
+      if (schedule_.placement.owner_of(*stage) != device || !is_root) continue;
+      const std::span<std::int64_t> found = captured[stage - stages.rbegin()].as<std::int64_t>();
+      for (std::int64_t i = 0; i < layouts_[*stage].elements; ++i) {
+        ASSERT_EQ(found[i], sum_over_replicas(*stage, window + kWindows, i)) << "stage " << *stage << ", " << i;
+      }
+    }
+  }
+
   Schedule schedule_ = schedule_of(GetParam());
   std::vector<StageLayout> layouts_;
 };
 
-TEST_P(ReductionOver, GivesEveryOwnerTheSumOverAllReplicas) {
+TEST_P(ReductionOver, GivesEveryOwnerTheSumOverAllReplicasAndTheRootThatOfACapture) {
   const int workers = static_cast<int>(schedule_.workers.size());
   const auto transports = make_thread_transports(workers, {std::chrono::microseconds(300), 3});
   std::vector<std::thread> threads;

@@ -1,5 +1,7 @@
 #include "trainer/op_stream.h"
 
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +15,8 @@ using scheduler::Schedule;
 using scheduler::ScheduleKind;
 using scheduler::ScheduleRequest;
 
-// Shapes of every kind that can be trained, with full and partial rounds, from the start and from inside a window.
+// Shapes of every kind that can be trained, with full and partial rounds, with and without captures, from the start,
+// from inside a window and from a live checkpoint.
 std::vector<ScheduleRequest> requests() {
   struct Depths {
     ScheduleKind kind;
@@ -27,10 +30,14 @@ std::vector<ScheduleRequest> requests() {
     for (const int depth : each.depths) {
       for (const int width : {1, 2}) {
         for (const int extra : {0, 1, depth * width, depth * width + depth - 1}) {
-          for (const int first_minibatch : {0, depth * width > 1 ? depth * width / 2 : 0}) {
-            ScheduleRequest request = request_of(each.kind, depth, width, depth * width + extra, 1);
+          const int window = depth * width + extra;
+          std::set<int> starts{0, depth * width / 2};
+          if (each.kind == ScheduleKind::kAmdp) starts.insert(window);  // resumed from a live checkpoint
+          for (const int first_minibatch : starts) {
+            ScheduleRequest request = request_of(each.kind, depth, width, window, 1);
             request.first_window = 3;
             request.first_minibatch = first_minibatch;
+            request.capture_every_rounds = extra % 3;
             all.push_back(request);
           }
         }

@@ -18,13 +18,22 @@ Message round_trip(const Message& message) {
 }
 
 TEST(ControlMessage, ComesBackAsItWas) {
-  const Hello hello{"amdp D=4", std::string("\x00\xff raw", 6)};
+  const Hello hello{"amdp D=4", std::string("\x00\xff raw", 6), {{"kernels", "AVX2"}}};
   EXPECT_EQ(round_trip(hello), hello);
   const Finished finished{100, 2, std::int64_t{5} << 30};
   EXPECT_EQ(round_trip(finished), finished);
   const Error error{ErrorCode::kDeadlineExceeded, "worker 2 is \"late\"\n", "wait"};
   EXPECT_EQ(round_trip(error), error);
   EXPECT_EQ(round_trip(Validation{7, 0.1}), (Validation{7, 0.1}));
+  const storage::CheckpointName checkpoint{{2}, {1600}, 0x9f3a11c2};
+  const ShardSaved saved{checkpoint, {0x1f2e3d4c, 0x9a8b7c6d}, 0.25};
+  EXPECT_EQ(round_trip(saved), saved);
+  EXPECT_EQ(round_trip(SaveFailed{checkpoint, error}), (SaveFailed{checkpoint, error}));
+  EXPECT_EQ(round_trip(SaveSkipped{{1600}}), (SaveSkipped{{1600}}));
+  for (const auto kind : {Verdict::Kind::kCommitted, Verdict::Kind::kAbandoned, Verdict::Kind::kUnknown}) {
+    const ToWorker verdict = Verdict{checkpoint, kind};
+    EXPECT_EQ(*decode_to_worker(encode(verdict)), verdict);
+  }
   trainer::StepReport report;
   report.step = 3;
   report.loss = 0.1;
@@ -53,13 +62,17 @@ TEST(ControlMessage, CarriesALossThatIsNotFinite) {
 }
 
 TEST(ControlMessage, RefusesWhatItDidNotMake) {
-  for (const char* text : {"", "[]", "{}", R"({"type":"tea"})", R"({"type":"hello","setup":1,"address":""})",
-                           R"({"type":"hello","setup":"","address":"0g"})", R"({"type":"finished","steps":1})"}) {
+  for (const char* text :
+       {"", "[]", "{}", R"({"type":"tea"})", R"({"type":"hello","setup":1,"address":"","libraries":{}})",
+        R"({"type":"hello","setup":"","address":"0g","libraries":{}})", R"({"type":"finished","steps":1})"}) {
     const auto decoded = decode_from_worker(text);
     ASSERT_FALSE(decoded.ok()) << text;
     EXPECT_EQ(decoded.error().code, ErrorCode::kInternal);
   }
   EXPECT_FALSE(decode_to_worker(R"({"type":"start"})").ok());
+  EXPECT_FALSE(decode_to_worker(R"({"type":"verdict","checkpoint":"g1-p1-00000001","kind":"maybe"})").ok());
+  EXPECT_FALSE(decode_to_worker(R"({"type":"verdict","checkpoint":"../g1","kind":"committed"})").ok());
+  EXPECT_FALSE(decode_from_worker(R"({"type":"hello","setup":"","address":"","libraries":[]})").ok());
   EXPECT_FALSE(decode_to_worker(R"({"type":"start","addresses":["abc"]})").ok());
 }
 

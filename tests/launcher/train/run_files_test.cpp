@@ -37,6 +37,13 @@ TEST_F(RunFiles, AreNeverOverwritten) {
   }
 }
 
+TEST_F(RunFiles, OfARunThatGoesOnAreKept) {
+  ASSERT_TRUE(make_run_directory(path("run")).ok());
+  file("run/metrics.jsonl", "old");
+  EXPECT_TRUE(make_run_directory(path("run"), true).ok());
+  EXPECT_EQ(text_of("run/metrics.jsonl"), "old");
+}
+
 TEST_F(RunFiles, CannotBeMadeInsideAFile) {
   const auto made = make_run_directory(file("plain", "") + "/run");
   ASSERT_FALSE(made.ok());
@@ -51,7 +58,7 @@ TEST(WorkerArguments, SpellOutEverySettingWhereverItCameFrom) {
                               {{"EVERSTEP_STEPS", "7"}},
                               ConfigFile{"run.conf", "data = my corpus.txt\n"}};
   const Config config = *merge_config(spec, sources);
-  const WorkerIdentity identity{3, 0xabc, "runs/x"};
+  const WorkerIdentity identity{3, 0xabc, "runs/x", Generation{5}, storage::Digest{{std::byte{7}}}};
   const auto args = worker_arguments(config, identity);
   EXPECT_THAT(args, Contains("--steps=7"));
   EXPECT_THAT(args, Contains("--data=my corpus.txt"));
@@ -68,7 +75,9 @@ TEST(WorkerArguments, SpellOutEverySettingWhereverItCameFrom) {
 
 TEST(WorkerArguments, AreRefusedWithoutAnIdentity) {
   EXPECT_FALSE(read_worker_arguments({"--workers=4"}).ok());
-  EXPECT_FALSE(read_worker_arguments({"--rank=x", "--lineage=0000000000000abc"}).ok());
+  EXPECT_FALSE(read_worker_arguments({"--rank=x", "--lineage=0000000000000abc", "--generation=1"}).ok());
+  EXPECT_FALSE(
+      read_worker_arguments({"--rank=1", "--lineage=0000000000000abc", "--generation=1", "--start-from=x"}).ok());
   EXPECT_FALSE(read_worker_arguments({"--no-such-option"}).ok());
 }
 

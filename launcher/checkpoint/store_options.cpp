@@ -1,0 +1,34 @@
+#include "launcher/checkpoint/store_options.h"
+
+namespace everstep::launcher {
+
+std::vector<OptionSpec> store_options(bool required) {
+  return {
+      {.name = "checkpoint-dir",
+       .value_name = "DIR",
+       .help = "Where checkpoints are, in a directory per job",
+       .required = required},
+      {.name = "job", .value_name = "NAME", .default_text = "job", .help = "Name of the job, and of its directory"},
+      {.name = "secret-file",
+       .value_name = "FILE",
+       .help = "Only who has this secret can have written what is read; if not set, authenticity is not checked"},
+  };
+}
+
+StoreLocation read_store_location(const Config& config, Values& values, Outcome& failure) {
+  StoreLocation location;
+  location.directory = values.path("checkpoint-dir");
+  location.job = values.path("job");
+  const std::string secret_file = config.is_set("secret-file") ? values.path("secret-file") : "";
+  failure = values.failure();
+  if (failure || secret_file.empty()) return location;
+  auto secret = read_secret_file(secret_file);
+  if (!secret) {
+    failure = config.blame("secret-file", secret.error());
+    return location;
+  }
+  location.secret = std::move(secret).value();
+  return location;
+}
+
+}  // namespace everstep::launcher

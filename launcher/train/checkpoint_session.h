@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "launcher/checkpoint/checkpoint_store.h"
+#include "launcher/command.h"
+#include "launcher/train/commit_assembly.h"
+#include "launcher/train/train_plan.h"
+
+namespace everstep::launcher {
+
+// The checkpoints of one run, from the side of its supervisor: where they are, and where the run starts.
+struct CheckpointSession {
+  std::unique_ptr<CheckpointStore> store;
+  std::uint64_t lineage = 0;
+  Generation generation;
+  std::optional<storage::CatalogEntry> start;  // resumed from; nothing: the beginning
+  bool continues_live = false;                 // from a live checkpoint, under its plan
+  storage::Settings settings;                  // of this run, as its checkpoints keep them
+};
+
+// Opens the job's directory, finds where to start as --resume says, and checks that the run may go on from there and
+// that the disk has room. Damaged checkpoints become events in the log. `lineage` is for a run that starts at the
+// beginning.
+Outcome open_session(const Config& config, const TrainRequest& request, const TrainPlan& plan, std::uint64_t lineage,
+                     Streams& streams, CheckpointSession& session);
+
+// What all its checkpoints have in common.
+RunFacts facts_of(const CheckpointSession& session, const TrainRequest& request, const TrainPlan& plan);
+
+// About the start of a run that goes on: `event=resumed step=… position=… kind=live plan=same continues=live`.
+std::string resumed_event(const CheckpointSession& session, const TrainPlan& plan);
+
+// What one checkpoint of the model needs at most.
+std::uint64_t largest_checkpoint_bytes(const trainer::TrainOptions& options);
+
+}  // namespace everstep::launcher

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scheduler/plan.h"
+#include "storage/catalog.h"
+#include "storage/shard.h"
+#include "trainer/checkpoint.h"
+#include "trainer/train_loop.h"
+
+namespace everstep::launcher {
+
+// What all checkpoints of one run have in common.
+struct RunFacts {
+  std::string job;
+  std::uint64_t lineage = 0;
+  Generation generation;
+  storage::StoredPlan plan;
+  std::string plan_text;  // as ledger entries name it
+  bool is_asynchronous = false;
+  int blocks = 0;
+  std::string accumulation;
+  std::int64_t evaluate_every = 0;  // updates between drains; 0: none
+  std::int64_t first_window = 0;    // where the run began
+  bool continues_live = false;      // it began on a full pipeline
+  storage::Settings configuration;
+  storage::Settings provenance;
+};
+
+// "amdp D=4 P=2 W=1 M=16"
+std::string ledger_plan_text(const scheduler::Plan& plan);
+
+// What of a plan decides whether a live checkpoint can be continued as if nothing had happened.
+storage::StoredPlan stored_plan(const scheduler::Plan& plan);
+
+// Joins the shards of all workers into what is to be committed. `parent` is what the run resumed from or committed
+// last. The ledger covers what lies between the two. kInternal if the shards do not fit together.
+Result<storage::CommitRequest> assemble_commit(const RunFacts& run, const std::vector<storage::Shard>& shards,
+                                               const std::optional<storage::CatalogEntry>& parent,
+                                               std::optional<double> validation_loss, storage::WriterTag writer);
+
+// How the state of a checkpoint was taken.
+trainer::CutKind cut_kind_of(const storage::Manifest& manifest);
+
+}  // namespace everstep::launcher

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "launcher/config.h"
+#include "scheduler/plan.h"
+#include "storage/manifest.h"
+#include "trainer/checkpoint.h"
+
+namespace everstep::launcher {
+
+// The settings of a run as its checkpoints keep them: every option of `everstep train`, empty if it is not set, and
+// "data-digest", which stands for the data itself.
+storage::Settings stored_settings(const Config& config, const std::string& data_digest);
+
+// Refuses to go on under other settings than those that decide what is computed, naming option, old and new value of
+// all that differ. May differ: how long to train, where the learning rate ends, the plan and its workers, files, logs
+// and checkpoints. What the checkpoint does not know (an imported one) is not compared.
+Status check_same_settings(const storage::Settings& stored, const storage::Settings& now);
+
+// Where the trainer goes on from that checkpoint under that plan.
+trainer::ResumePoint resume_point(const storage::Manifest& manifest, const scheduler::Plan& plan);
+
+}  // namespace everstep::launcher

@@ -1,0 +1,73 @@
+#include "launcher/train/worker_checkpoints.h"
+
+#include <utility>
+
+#include "launcher/train/commit_assembly.h"
+#include "launcher/train/parallel.h"
+#include "launcher/train/restore.h"
+#include "launcher/train/resume_rules.h"
+
+namespace everstep::launcher {
+namespace {
+
+int threads_of(const TrainPlan& plan) { return file_threads(static_cast<int>(plan.plan.workers.size())); }
+
+}  // namespace
+
+Result<std::unique_ptr<WorkerCheckpoints>> WorkerCheckpoints::open(const TrainRequest& request, const TrainPlan& plan,
+                                                                   const WorkerIdentity& identity, ControlLink& link) {
+  auto store = open_checkpoint_store(request.checkpoints->store, StoreAccess::kExisting);
+  if (!store) return store.error();
+  std::optional<storage::CatalogEntry> start;
+  if (identity.start_from) {
+    auto found = find_checkpoint((*store)->catalog(), *identity.start_from);
+    if (!found) return found.error();
+    start = std::move(found).value();
+  }
+  return std::unique_ptr<WorkerCheckpoints>(
+      new WorkerCheckpoints(request, plan, link, std::move(store).value(), std::move(start), identity));
+}
+
+WorkerCheckpoints::WorkerCheckpoints(const TrainRequest& request, const TrainPlan& plan, ControlLink& link,
+                                     std::unique_ptr<CheckpointStore> store, std::optional<storage::CatalogEntry> start,
+                                     const WorkerIdentity& identity)
+    : request_(request),
+      plan_(plan),
+      link_(link),
+      store_(std::move(store)),
+      start_(std::move(start)),
+      writer_(writer_setup(request, plan, identity), store_->ports(),
+              [this](const FromWorker& message) { link_.send(message); }) {
+  link_.set_verdict_taker([this](const Verdict& verdict) { writer_.take(verdict); });
+}
+
+WriterSetup WorkerCheckpoints::writer_setup(const TrainRequest& request, const TrainPlan& plan,
+                                            const WorkerIdentity& identity) {
+  WriterSetup setup;
+  setup.job = request.checkpoints->store.job;
+  setup.lineage = identity.lineage;
+  setup.generation = identity.generation;
+  setup.rank = identity.rank;
+  setup.threads = threads_of(plan);
+  setup.plan = ledger_plan_text(plan.plan);
+  setup.model = request.options.model;
+  setup.accumulation = request.options.accumulation;
+  return setup;
+}
+
+std::optional<trainer::ResumePoint> WorkerCheckpoints::start() const {
+  if (!start_) return std::nullopt;
+  return resume_point(start_->manifest, plan_.plan);
+}
+
+void WorkerCheckpoints::add_hooks(trainer::TrainHooks& hooks) {
+  hooks.checkpoints = &writer_;
+  if (!start_) return;
+  hooks.restore = [this](const trainer::StageLayout& layout, const trainer::StageState& state) {
+    const trainer::TrainOptions& options = request_.options;
+    return restore_stage(store_->files(), start_->manifest, options.model, options.accumulation, layout, state,
+                         threads_of(plan_));
+  };
+}
+
+}  // namespace everstep::launcher

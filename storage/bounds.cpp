@@ -1,0 +1,26 @@
+#include "storage/bounds.h"
+
+#include <algorithm>
+
+namespace everstep::storage {
+
+Status check_range(std::string_view what, std::int64_t value, std::int64_t min, std::int64_t max) {
+  if (value >= min && value <= max) return {};
+  return invalid_argument(std::string(what) + " is " + std::to_string(value) + ", expected " + std::to_string(min) +
+                          " to " + std::to_string(max));
+}
+
+Status check_name(std::string_view what, std::string_view text) {
+  const bool printable = std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
+  if (!text.empty() && text.size() <= kLongestName && printable) return {};
+  return invalid_argument(std::string(what) + ": expected 1 to " + std::to_string(kLongestName) +
+                          " printable ASCII characters, got " + std::to_string(text.size()) +
+                          (printable ? "" : " with others among them"));
+}
+
+Status check_bounds(const CheckpointName& name) {
+  EVERSTEP_TRY(check_range("generation", name.generation.value, 0, kMostGenerations));
+  return check_range("position", name.position.value, 0, kLastPosition);
+}
+
+}  // namespace everstep::storage

@@ -1,0 +1,189 @@
+#include "launcher/train/checkpoint_committer.h"
+
+#include <condition_variable>
+#include <mutex>
+
+#include <gmock/gmock.h>
+#include <poll.h>
+
+#include "tests/launcher/train/checkpoint_parts.h"
+
+namespace everstep::launcher {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using Kind = Verdict::Kind;
+
+// Two workers' writers and the committer between them, without processes.
+class Committer : public testing::Test {
+ protected:
+  Committer() {
+    for (int rank = 0; rank < 2; ++rank) {
+      writers_.push_back(
+          std::make_unique<CheckpointWriter>(writer_setup(rank), store_.ports(), [this, rank](const FromWorker& word) {
+            if (const auto* saved = std::get_if<ShardSaved>(&word)) committer_->take(rank, *saved);
+            if (const auto* failed = std::get_if<SaveFailed>(&word)) committer_->take(rank, *failed);
+          }));
+    }
+    start({});
+  }
+
+  void start(std::optional<storage::CatalogEntry> parent) {
+    storage::RetentionOptions retention;
+    retention.keep_last = 2;
+    committer_ = std::make_unique<CheckpointCommitter>(run_facts(), 2, retention, store_.ports(), std::move(parent));
+  }
+
+  // Both workers save, and are told the verdict, which is returned.
+  Kind save(trainer::StagedCut first, trainer::StagedCut second) {
+    writers_[0]->save(std::move(first));
+    writers_[1]->save(std::move(second));
+    return pass_verdict_on();
+  }
+  Kind save_at(std::int64_t version, std::uint32_t nonce, std::vector<trainer::WindowHistory> history) {
+    trainer::StagedCut first = staged_cut(0, version, nonce);
+    first.history = std::move(history);
+    return save(std::move(first), staged_cut(1, version, nonce));
+  }
+
+  Kind pass_verdict_on() {
+    std::optional<Verdict> verdict;
+    while (!verdict) {
+      pollfd entry{committer_->fd(), POLLIN, 0};
+      ::poll(&entry, 1, -1);
+      for (const CheckpointCommitter::News& news : committer_->take_news()) {
+        if (!news.event.empty()) events_.push_back(news.event);
+        if (news.verdict) verdict = news.verdict;
+      }
+    }
+    for (const auto& writer : writers_) {
+      writer->take(*verdict);
+      static_cast<void>(writer->finish());
+    }
+    committer_->finish();
+    return verdict->kind;
+  }
+
+  storage::CatalogEntry newest() { return store_.catalog().list()->entries.front(); }
+
+  MemoryStore store_;
+  std::unique_ptr<CheckpointCommitter> committer_;
+  std::vector<std::unique_ptr<CheckpointWriter>> writers_;
+  std::vector<std::string> events_;
+};
+
+TEST_F(Committer, CommitsOnceAllShardsAreThere) {
+  ASSERT_EQ(save_at(1, 1, {finished_window(0)}), Kind::kCommitted);
+  const storage::Manifest manifest = newest().manifest;
+  EXPECT_EQ(manifest.version.value, 1);
+  EXPECT_EQ(manifest.name.position.value, kWindow);
+  EXPECT_THAT(manifest.files, SizeIs(8));  // four blocks, two kinds
+  EXPECT_EQ(manifest.loss, 0.25);
+  EXPECT_EQ(manifest.flushed, std::vector<std::int64_t>{0});
+  EXPECT_TRUE(store_.catalog().verify(newest()).ok());
+  EXPECT_THAT(store_.files_with("shard-"), IsEmpty());
+  EXPECT_THAT(events_.back(), HasSubstr("event=checkpoint_saved step=1 position=4 kind=flush bytes="));
+  EXPECT_EQ(committer_->counts(), (CheckpointCounts{1, 0, 0, 1}));
+}
+
+TEST_F(Committer, WaitsForTheLastShard) {
+  writers_[0]->save(staged_cut(0, 1, 1));
+  while (store_.files_with("shard-").empty()) std::this_thread::yield();
+  committer_->finish();
+  EXPECT_THAT(committer_->take_news(), IsEmpty());
+  EXPECT_THAT(store_.files_with("manifest-"), IsEmpty());
+}
+
+TEST_F(Committer, AbandonsWhatAWorkerCouldNotWriteAndTriesTheNext) {
+  ASSERT_EQ(save_at(1, 1, {finished_window(0)}), Kind::kCommitted);
+  trainer::StagedCut unusable = staged_cut(1, 2, 2);
+  unusable.usable = false;
+  trainer::StagedCut usable = staged_cut(0, 2, 2);
+  usable.history = {finished_window(1)};
+  EXPECT_EQ(save(std::move(usable), std::move(unusable)), Kind::kAbandoned);
+  EXPECT_THAT(events_.back(), HasSubstr("event=checkpoint_failed step=2 position=8 reason=\"worker 1: "));
+  EXPECT_FALSE(committer_->last().ok());
+  EXPECT_EQ(newest().manifest.version.value, 1);
+  EXPECT_THAT(store_.files_with("-00000002/"), IsEmpty());
+
+  EXPECT_EQ(save_at(3, 3, {finished_window(2)}), Kind::kCommitted);
+  EXPECT_TRUE(committer_->last().ok());
+  EXPECT_EQ(committer_->counts(), (CheckpointCounts{2, 0, 1, 3}));
+  // What happened before the failed save is not forgotten.
+  const auto ledger = store_.catalog().ledger(newest());
+  ASSERT_TRUE(ledger.ok());
+  EXPECT_EQ(ledger->back().begin.value, kWindow);
+  EXPECT_EQ(ledger->back().end.value, 3 * kWindow);
+}
+
+TEST_F(Committer, CutsTheLedgerWhereTheParentWasInsideAWindow) {
+  trainer::StagedCut first = cut_inside_window(0, 1, 1);
+  first.history = {finished_window(0)};
+  ASSERT_EQ(save(std::move(first), cut_inside_window(1, 1, 1)), Kind::kCommitted);
+  EXPECT_EQ(newest().manifest.window_losses, (std::vector<storage::StoredLoss>{{0, 0.5}, {1, 0.5}}));
+  EXPECT_THAT(events_.back(), HasSubstr("kind=in-window"));
+  ASSERT_EQ(save_at(2, 2, {finished_window(1)}), Kind::kCommitted);
+  const auto ledger = store_.catalog().ledger(newest());
+  ASSERT_TRUE(ledger.ok()) << ledger.error();
+  ASSERT_THAT(ledger->back().entries, SizeIs(1));
+  EXPECT_EQ(ledger->back().entries[0].first, 2);
+  EXPECT_EQ(ledger->back().entries[0].losses, (std::vector<double>{1.25, 1.25}));
+}
+
+TEST_F(Committer, KeepsAsManyAsRetentionSays) {
+  for (std::uint32_t version = 1; version <= 4; ++version) {
+    ASSERT_EQ(save_at(version, version, {finished_window(version - 1)}), Kind::kCommitted);
+  }
+  const auto listing = store_.catalog().list();
+  ASSERT_THAT(listing->entries, SizeIs(2));
+  EXPECT_EQ(listing->entries[0].manifest.version.value, 4);
+  EXPECT_EQ(listing->entries[1].manifest.version.value, 3);
+  EXPECT_THAT(store_.files_with("weights"), SizeIs(8));
+}
+
+TEST_F(Committer, NamesFilesOfTheCheckpointBeforeInsteadOfNewOnes) {
+  ASSERT_EQ(save_at(1, 1, {finished_window(0)}), Kind::kCommitted);
+  ASSERT_EQ(save(cut_inside_window(0, 1, 2), cut_inside_window(1, 1, 2)), Kind::kCommitted);
+  EXPECT_THAT(store_.files_with("-00000002/"), SizeIs(4 + 2));  // gradients; manifest and commit record
+  EXPECT_TRUE(store_.catalog().verify(newest()).ok());
+}
+
+TEST_F(Committer, TellsWhyACommitFailedAndLeavesHeadAlone) {
+  ASSERT_EQ(save_at(1, 1, {finished_window(0)}), Kind::kCommitted);
+  trainer::StagedCut gap = staged_cut(0, 3, 2);
+  gap.history = {finished_window(2)};  // where is window 1?
+  EXPECT_EQ(save(std::move(gap), staged_cut(1, 3, 2)), Kind::kAbandoned);
+  EXPECT_THAT(events_.back(), HasSubstr("do not fit together"));
+  EXPECT_EQ(newest().manifest.version.value, 1);
+}
+
+TEST_F(Committer, RefusesAShardThatWasChanged) {
+  writers_[0]->save(staged_cut(0, 1, 1));
+  while (store_.files_with("shard-").empty() || writers_[0]->idle()) std::this_thread::yield();
+  committer_->finish();
+  store_.files.damage(store_.files_with("shard-").front(), 20, std::byte{1});
+  writers_[1]->save(staged_cut(1, 1, 1));
+  EXPECT_EQ(pass_verdict_on(), Kind::kAbandoned);
+  EXPECT_THAT(store_.files_with("manifest-"), IsEmpty());
+}
+
+TEST_F(Committer, CountsWhatWasSkipped) {
+  committer_->take(0, SaveSkipped{{8}});
+  committer_->finish();
+  EXPECT_THAT(committer_->take_news().front().event, HasSubstr("event=checkpoint_skipped step=2 position=8"));
+  EXPECT_EQ(committer_->counts().skipped, 1);
+}
+
+TEST_F(Committer, KeepsWhatWorkersSayAboutThemselvesAndTheirLoss) {
+  committer_->take(1, Hello{"", "", {{"kernels", "AVX2"}}});
+  committer_->take(0, Hello{"", "", {{"kernels", "AVX2"}}});
+  committer_->take(0, Validation{1, 1.5});
+  ASSERT_EQ(save_at(1, 1, {finished_window(0)}), Kind::kCommitted);
+  EXPECT_EQ(newest().manifest.provenance, (storage::Settings{{"everstep", "test"}, {"kernels", "AVX2"}}));
+  EXPECT_EQ(newest().manifest.validation_loss, 1.5);
+}
+
+}  // namespace
+}  // namespace everstep::launcher

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "launcher/train/checkpoint_writer.h"
+#include "launcher/train/commit_assembly.h"
+#include "storage/catalog.h"
+#include "storage/hdf5/hdf5_format.h"
+#include "storage/json/document_json.h"
+#include "storage/openssl/openssl_hashing.h"
+#include "tests/storage/fakes/crash_file_system.h"
+
+namespace everstep::launcher {
+
+inline constexpr std::uint64_t kLineage = 0x0123456789abcdef;
+inline constexpr int kWindow = 4;
+
+// A job's directory in memory, behind real formats.
+struct MemoryStore {
+  storage::CrashFileSystem files;
+  std::unique_ptr<storage::Hashing> hashing = storage::make_openssl_hashing();
+  std::unique_ptr<storage::TensorFormat> tensors = storage::make_hdf5_format();
+  std::unique_ptr<storage::DocumentFormat> documents = storage::make_json_documents();
+  storage::Seal seal{*hashing, ""};
+  std::unique_ptr<storage::HeadStore> head = storage::make_file_head_store(files, *documents, seal);
+
+  storage::CatalogPorts ports() { return {{files, *hashing, *tensors}, *documents, seal, *head}; }
+  storage::Catalog catalog() { return storage::Catalog(ports()); }
+
+  std::vector<std::string> files_with(std::string_view part) const {
+    std::vector<std::string> found;
+    for (std::string& path : files.all_files()) {
+      if (path.find(part) != std::string::npos) found.push_back(std::move(path));
+    }
+    return found;
+  }
+};
+
+// The smallest model there is: four blocks.
+inline trainer::ModelConfig small_model() {
+  trainer::ModelConfig model;
+  model.shape = {"small", scheduler::ModelFamily::kGpt, 2, 8, 2, 4, 16};
+  return model;
+}
+
+inline WriterSetup writer_setup(int rank) {
+  WriterSetup setup;
+  setup.job = "job";
+  setup.lineage = kLineage;
+  setup.generation = {1};
+  setup.rank = rank;
+  setup.threads = 2;
+  setup.plan = "1f1b D=2 P=1 W=1 M=4";
+  setup.model = small_model();
+  return setup;
+}
+
+// The state of blocks [first, end) at an update, as a worker stages it; two workers share the model.
+inline trainer::StagedCut staged_cut(int rank, std::int64_t version, std::uint32_t nonce,
+                                     trainer::CutKind kind = trainer::CutKind::kFlush) {
+  trainer::StagedCut cut;
+  cut.kind = kind;
+  cut.version = {version};
+  cut.position = {version * kWindow};
+  cut.nonce = nonce;
+  cut.applied = version;
+  trainer::StagedStage stage;
+  stage.stage = rank;
+  stage.layout = layout_of(small_model(), rank == 0 ? 0 : 2, rank == 0 ? 2 : 4);
+  const auto bytes = static_cast<std::size_t>(stage.layout.elements) * sizeof(float);
+  for (trainer::Buffer* buffer : {&stage.state.weights, &stage.state.first_moment, &stage.state.second_moment}) {
+    *buffer = trainer::allocate_zeroed(bytes);
+  }
+  if (kind == trainer::CutKind::kLive) stage.state.previous = trainer::allocate_zeroed(bytes);
+  if (kind == trainer::CutKind::kInWindow) stage.state.gradients = trainer::allocate_zeroed(bytes);
+  cut.stages.push_back(std::move(stage));
+  return cut;
+}
+
+// A cut after two of the window's four minibatches, of which each worker saw one end.
+inline trainer::StagedCut cut_inside_window(int rank, std::int64_t version, std::uint32_t nonce) {
+  trainer::StagedCut cut = staged_cut(rank, version, nonce, trainer::CutKind::kInWindow);
+  cut.position.value += 2;
+  cut.losses.push_back({rank, 0.5});
+  return cut;
+}
+
+inline trainer::WindowHistory finished_window(std::int64_t window) {
+  return {window, 0, true, false, std::vector<double>(kWindow, static_cast<double>(window) + 0.25)};
+}
+
+inline RunFacts run_facts() {
+  RunFacts facts;
+  facts.job = "job";
+  facts.lineage = kLineage;
+  facts.generation = {1};
+  facts.plan.schedule = "1f1b";
+  facts.plan.depth = 2;
+  facts.plan.window = kWindow;
+  facts.plan.cuts = {0, 2, 4};
+  facts.plan_text = writer_setup(0).plan;
+  facts.blocks = 4;
+  facts.accumulation = "float32";
+  facts.configuration = {{"model", "small"}};
+  facts.provenance = {{"everstep", "test"}};
+  return facts;
+}
+
+}  // namespace everstep::launcher

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "storage/catalog.h"
+#include "tests/launcher/commands/command_run.h"
+#include "tests/launcher/program.h"
+
+namespace everstep::launcher {
+
+// Runs the real program with checkpoints in <directory>/saves/job.
+class CheckpointProgram : public CommandFiles {
+ protected:
+  static constexpr int kSteps = 60;
+
+  using Losses = std::map<int, double>;  // by step
+  using Words = std::span<const char* const>;
+
+  CheckpointProgram();
+
+  // `everstep train` of a small model on a corpus, under that plan. The further options replace those of the
+  // same name.
+  std::vector<std::string> with(Words plan, const std::vector<std::string>& more) const;
+
+  Losses losses_of_whole_run(Words plan) const;
+  Losses losses_in(const std::string& run) const;
+
+  // The steps of `part` go from the one after a checkpoint to the end, and have the losses of `whole`, bit for bit.
+  static void expect_continues(const Losses& whole, const Losses& part);
+
+  // A run that has committed at least one checkpoint and goes on.
+  std::unique_ptr<RunningProgram> start_until_commit(const std::vector<std::string>& args) const;
+  void kill_worker_after_first_commit(const std::vector<std::string>& args) const;
+
+  std::string head() const;  // the text of HEAD, empty if there is none
+
+  // All committed checkpoints, newest first.
+  std::vector<storage::CatalogEntry> checkpoints() const;
+
+  // Flips a bit in a file of that kind, never the same bit twice.
+  void damage(const storage::Manifest& manifest, const std::string& kind);
+
+ private:
+  int damages_ = 0;
+};
+
+}  // namespace everstep::launcher

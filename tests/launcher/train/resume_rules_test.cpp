@@ -1,0 +1,158 @@
+#include "launcher/train/resume_rules.h"
+
+#include <gmock/gmock.h>
+
+#include "launcher/train/checkpoint_session.h"
+#include "launcher/train/commit_assembly.h"
+#include "launcher/train/data_digest.h"
+#include "launcher/train/train_plan.h"
+#include "storage/openssl/openssl_hashing.h"
+#include "tests/launcher/commands/command_run.h"
+#include "tests/launcher/train/train_config.h"
+#include "tests/storage/fakes/sample_manifest.h"
+
+namespace everstep::launcher {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+storage::Settings settings(std::vector<std::string> args, const std::string& digest = "10-aa") {
+  args.insert(args.begin(), {"--workers=4", "--data=x", "--checkpoint-dir=saves"});
+  return stored_settings(train_config(args), digest);
+}
+
+std::string refusal(const std::vector<std::string>& args) {
+  const Status same = check_same_settings(settings({}), settings(args));
+  return same ? "" : same.error().line();
+}
+
+TEST(ResumeRules, AllowOtherPlansLengthsFilesAndLogs) {
+  for (const char* arg : {"--steps=7",      "--lr-steps=70",      "--min-lr=0.0001", "--schedule=1f1b",
+                          "--depth=2",      "--pipelines=1",      "--width=2",       "--synchronous",
+                          "--memory-gib=1", "--bind=127.0.0.2",   "--port=7000",     "--timeout=5",
+                          "--output=there", "--trace=trace.json", "--json",          "--checkpoint-every=5",
+                          "--keep-last=5",  "--keep-every=5",     "--keep-best=5",   "--secret-file=secret",
+                          "--resume=3"}) {
+    EXPECT_EQ(refusal({arg}), "") << arg;
+  }
+}
+
+TEST(ResumeRules, RefuseWhateverChangesWhatIsComputed) {
+  for (const char* arg : {"--window=8",
+                          "--minibatch=2",
+                          "--seed=2",
+                          "--model=bert-tiny",
+                          "--layers=3",
+                          "--hidden=32",
+                          "--heads=2",
+                          "--sequence=8",
+                          "--vocabulary=300",
+                          "--next-sentence",
+                          "--dropout=0.2",
+                          "--precision=bf16",
+                          "--lr=0.1",
+                          "--lr-decay=linear",
+                          "--warmup=0.2",
+                          "--weight-decay=0.2",
+                          "--beta1=0.8",
+                          "--beta2=0.8",
+                          "--clip=2",
+                          "--reproducible",
+                          "--stash",
+                          "--data-format=text",
+                          "--validation-fraction=0.2",
+                          "--eval-every=2",
+                          "--emulate=1:2",
+                          "--recompute",
+                          "--eval-minibatches=3",
+                          "--job=other"}) {
+    EXPECT_THAT(refusal({arg}), HasSubstr("the checkpoint was made with other settings: --")) << arg;
+  }
+}
+
+// Whoever adds an option decides here.
+TEST(ResumeRules, KnowEveryOption) { EXPECT_EQ(train_options().size(), 52U); }
+
+TEST(ResumeRules, NameAllThatDiffers) {
+  EXPECT_EQ(refusal({"--lr=0.1", "--layers=3"}),
+            "the checkpoint was made with other settings: --layers (was not set, is 3), --lr (was 0.0003, is 0.1) "
+            "(hint: give the old values, or start another --job)");
+}
+
+TEST(ResumeRules, CompareNumbersAsNumbers) { EXPECT_EQ(refusal({"--dropout=0.10", "--lr=3e-4"}), ""); }
+
+TEST(ResumeRules, CompareDataByItsContents) {
+  std::vector<std::string> moved{"--workers=4", "--data=elsewhere", "--checkpoint-dir=saves"};
+  EXPECT_TRUE(check_same_settings(settings({}), stored_settings(train_config(moved), "10-aa")).ok());
+  const Status other = check_same_settings(settings({}), settings({}, "10-bb"));
+  ASSERT_FALSE(other.ok());
+  EXPECT_THAT(other.error().message, HasSubstr("--data (another file"));
+}
+
+TEST(ResumeRules, CompareOnlyWhatTheCheckpointKnows) {
+  EXPECT_TRUE(check_same_settings({{"model", "gpt2-tiny"}}, settings({"--lr=0.1"})).ok());
+  EXPECT_FALSE(check_same_settings({{"model", "bert-tiny"}}, settings({})).ok());
+}
+
+TEST(ResumeRules, ContinueALiveCheckpointUnderItsOwnPlanOnly) {
+  const TrainPlan plan = *make_train_plan(train_request({"--workers=2", "--data=x", "--depth=2", "--window=4"}));
+  storage::Manifest live = storage::sample_manifest({.live = true});
+  EXPECT_FALSE(resume_point(live, plan.plan).continues_live);
+  live.plan = stored_plan(plan.plan);
+  EXPECT_TRUE(resume_point(live, plan.plan).continues_live);
+  scheduler::Plan moved = plan.plan;
+  ++moved.cuts[1];
+  EXPECT_FALSE(resume_point(live, moved).continues_live);
+  storage::Manifest flush = storage::sample_manifest();
+  flush.plan = stored_plan(plan.plan);
+  EXPECT_FALSE(resume_point(flush, plan.plan).continues_live);
+}
+
+TEST(ResumeRules, GoOnWhereTheCheckpointWas) {
+  const storage::Manifest manifest = storage::sample_manifest({.minibatches_into_window = 3});
+  const TrainPlan plan = *make_train_plan(train_request({"--workers=1", "--data=x"}));
+  const trainer::ResumePoint point = resume_point(manifest, plan.plan);
+  EXPECT_EQ(point.position, manifest.name.position);
+  EXPECT_EQ(point.version, manifest.version);
+  EXPECT_EQ(point.applied, manifest.applied);
+  EXPECT_EQ(point.losses.size(), 3U);
+}
+
+class DataDigest : public CommandFiles {
+ protected:
+  std::string digest(const std::string& path) const { return *data_digest(path, *hashing_); }
+  std::unique_ptr<storage::Hashing> hashing_ = storage::make_openssl_hashing();
+};
+
+TEST_F(DataDigest, StandsForSizeAndContents) {
+  const std::string first = digest(file("a.txt", std::string(3000000, 'x')));
+  EXPECT_EQ(first, digest(file("b.txt", std::string(3000000, 'x'))));
+  EXPECT_THAT(first, HasSubstr("3000000-"));
+  EXPECT_NE(first, digest(file("c.txt", std::string(3000001, 'x'))));
+  std::string changed(3000000, 'x');
+  changed[2999999] = 'y';
+  EXPECT_NE(first, digest(file("d.txt", changed)));
+}
+
+TEST_F(DataDigest, CoversBothFilesOfAPair) {
+  file("tokens.bin", "tokens");
+  file("tokens.idx", "index");
+  const std::string pair = digest(path("tokens"));
+  EXPECT_EQ(pair, digest(path("tokens.bin")));
+  file("tokens.idx", "other");
+  EXPECT_NE(pair, digest(path("tokens")));
+}
+
+TEST(CheckpointBytes, CountWeightsTwiceAndMoments) {
+  const auto bytes = [](std::vector<std::string> args) {
+    args.insert(args.end(), {"--workers=1", "--data=x", "--checkpoint-dir=d"});
+    return largest_checkpoint_bytes(train_request(args).options);
+  };
+  const std::uint64_t plain = bytes({});
+  EXPECT_EQ(plain, bytes({"--precision=bf16"}));
+  EXPECT_GT(bytes({"--checkpoint-every=2r", "--reproducible"}), plain);
+}
+
+}  // namespace
+}  // namespace everstep::launcher
