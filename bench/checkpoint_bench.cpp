@@ -149,8 +149,7 @@ class CheckpointBench {
   void load() {
     for_each_index(manifest_.files.size(), threads_, [this](std::size_t i) {
       const FileRecord& record = manifest_.files[i];
-      static thread_local LoadedBlockFile loaded;  // its memory serves all files of the thread
-      loaded = take(load_block_file(ports_.files, kJob, kLineage, record, std::move(loaded)));
+      const LoadedBlockFile loaded = take(load_block_file(ports_.files, kJob, kLineage, record));
       for (std::size_t k = 0; k < record.tensors.size(); ++k) {
         const auto bytes = loaded.tensor(record, static_cast<int>(k));
         std::memcpy(loaded_[first_tensor_[i] + k].get(), bytes.data(), bytes.size());

@@ -127,17 +127,14 @@ std::span<const std::byte> LoadedBlockFile::tensor(const FileRecord& record, int
 }
 
 Result<LoadedBlockFile> load_block_file(const FilePorts& ports, const std::string& job, std::uint64_t lineage,
-                                        const FileRecord& record, LoadedBlockFile recycled) {
+                                        const FileRecord& record) {
   const std::string path = path_of(lineage, record);
   const auto file = open_recorded(ports.files, path, record);
   if (!file) return file.error();
 
-  LoadedBlockFile loaded = std::move(recycled);
+  LoadedBlockFile loaded;
   loaded.size = static_cast<std::size_t>(record.size);
-  if (loaded.bytes == nullptr || loaded.capacity < loaded.size) {  // one that was moved from keeps its capacity
-    loaded.bytes = std::make_unique_for_overwrite<std::byte[]>(loaded.size);
-    loaded.capacity = loaded.size;
-  }
+  loaded.bytes = std::make_unique_for_overwrite<std::byte[]>(loaded.size);
   const std::span whole(loaded.bytes.get(), loaded.size);
   const auto hasher = ports.hashing.sha256();
   for (std::size_t offset = 0; offset < whole.size(); offset += kPiece) {

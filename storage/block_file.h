@@ -40,17 +40,15 @@ Result<FileRecord> write_block_file(const FilePorts& ports, const std::string& j
 struct LoadedBlockFile {
   std::unique_ptr<std::byte[]> bytes;  // no vector: it would write zeros over all of it before the file is read
   std::size_t size = 0;
-  std::size_t capacity = 0;            // of the memory
   std::vector<std::uint64_t> offsets;  // per tensor of the record
 
   std::span<const std::byte> tensor(const FileRecord& record, int index) const;
 };
 
 // Reads the file into memory, verifies size and digest, then names, types, shapes and attributes. kDataLoss, with the
-// path and what is wrong, if anything differs or the file is not there. From any thread. The
-// memory of `recycled`, an earlier file whose tensors are not needed any more, is used again if it is large enough.
+// path and what is wrong, if anything differs or the file is not there. From any thread.
 Result<LoadedBlockFile> load_block_file(const FilePorts& ports, const std::string& job, std::uint64_t lineage,
-                                        const FileRecord& record, LoadedBlockFile recycled = {});
+                                        const FileRecord& record);
 
 // The same check in pieces, without keeping the tensors: size and digest only.
 Status verify_block_file(const FilePorts& ports, std::uint64_t lineage, const FileRecord& record);

@@ -90,7 +90,7 @@ Result<CatalogEntry> Catalog::newest_accepted(std::optional<Version> step, const
     if (on_damage) on_damage(damage);
   }
   if (found != nullptr) return *found;
-  return nothing_found(step, !rejected.empty() || !listing->damaged.empty());
+  return nothing_found(step, !rejected.empty() || (!step && !listing->damaged.empty()));
 }
 
 Result<CatalogEntry> Catalog::newest_good(std::optional<Version> step,

@@ -1,11 +1,7 @@
-#include <csignal>
 #include <filesystem>
 
 #include <gmock/gmock.h>
 
-#include "launcher/checkpoint/hugging_face.h"
-#include "launcher/checkpoint/long_work.h"
-#include "launcher/checkpoint/stored_model.h"
 #include "storage/json/safetensors.h"
 #include "storage/posix/posix_file_system.h"
 #include "tests/launcher/checkpoint/small_job.h"
@@ -164,88 +160,6 @@ TEST_F(ModelExchange, ImportFindsOlderNamesAndRefusesUntiedHeads) {
   EXPECT_THAT(imported.log, HasSubstr("event=tensor_ignored name=extra"));
   const CommandRun compared = run("diff", {"1", "0", "--other-job=old", "--only=tensors"});
   EXPECT_THAT(compared.out, testing::ContainsRegex("weights +[0-9]+ +0\n"));
-}
-
-TEST(HuggingFaceConfig, IsReadBack) {
-  for (const trainer::ModelConfig& model : {small_gpt(), small_bert(false), small_bert(true)}) {
-    auto read = parse_hugging_face_config(to_text(hugging_face_config(model)));
-    ASSERT_TRUE(read.ok()) << read.error();
-    read->shape.name = model.shape.name;
-    EXPECT_EQ(*read, model);
-  }
-}
-
-TEST(HuggingFaceConfig, RefusesWhatOurBlocksDoNotCompute) {
-  const auto refusal = [](const trainer::ModelConfig& model, std::string_view member, const Json& value) {
-    const auto read = parse_hugging_face_config(to_text(hugging_face_config(model).set(member, value)));
-    return read.ok() ? std::string("accepted") : read.error().line();
-  };
-  EXPECT_THAT(refusal(small_gpt(), "model_type", "llama"), HasSubstr("only gpt2 and bert"));
-  EXPECT_THAT(refusal(small_gpt(), "activation_function", "relu"), HasSubstr("activation_function: only \"gelu_new\""));
-  EXPECT_THAT(refusal(small_gpt(), "n_inner", 63), HasSubstr("n_inner"));
-  EXPECT_EQ(refusal(small_gpt(), "n_inner", 64), "accepted");
-  EXPECT_THAT(refusal(small_gpt(), "layer_norm_epsilon", 1e-6), HasSubstr("layer_norm_epsilon"));
-  EXPECT_THAT(refusal(small_gpt(), "tie_word_embeddings", false), HasSubstr("tie_word_embeddings"));
-  EXPECT_THAT(refusal(small_gpt(), "scale_attn_weights", false), HasSubstr("scale_attn_weights"));
-  EXPECT_THAT(refusal(small_gpt(), "n_layer", 0), HasSubstr("n_layer"));
-  EXPECT_THAT(refusal(small_gpt(), "n_head", 3), HasSubstr("multiple"));
-  EXPECT_THAT(refusal(small_bert(true), "hidden_act", "gelu_new"), HasSubstr("hidden_act"));
-  EXPECT_THAT(refusal(small_bert(true), "intermediate_size", 65), HasSubstr("intermediate_size"));
-  EXPECT_THAT(refusal(small_bert(true), "type_vocab_size", 3), HasSubstr("type_vocab_size"));
-  EXPECT_THAT(refusal(small_bert(true), "position_embedding_type", "relative_key"), HasSubstr("position_embedding"));
-  EXPECT_FALSE(parse_hugging_face_config("{").ok());
-  EXPECT_FALSE(parse_hugging_face_config("[]").ok());
-}
-
-TEST(StoredModel, IsWhatItsSettingsMake) {
-  for (const trainer::ModelConfig& model : {small_gpt(), small_bert(true)}) {
-    auto read = stored_model(model_settings(model));
-    ASSERT_TRUE(read.ok()) << read.error();
-    EXPECT_EQ(read->shape, model.shape);
-    EXPECT_EQ(read->next_sentence, model.next_sentence);
-  }
-  trainer::ModelConfig named;
-  named.shape = *scheduler::find_model("gpt2-small");
-  EXPECT_EQ(setting_of(model_settings(named), "model"), "gpt2-small");
-  EXPECT_EQ(setting_of(model_settings(named), "layers"), "");
-  EXPECT_FALSE(stored_model({}).ok());
-  EXPECT_FALSE(stored_model({{"layers", "x"}, {"model", "gpt2-tiny"}}).ok());
-  EXPECT_FALSE(stored_model({{"heads", "7"}, {"model", "gpt2-tiny"}}).ok());
-}
-
-TEST(LongWork, SaysHowFarItIs) {
-  EXPECT_EQ(size_text(734), "734 B");
-  EXPECT_EQ(size_text(12800), "12.5 KiB");
-  EXPECT_EQ(size_text(std::uint64_t{3} << 50), "3072.0 TiB");
-  EXPECT_EQ(work_text("verifying", 50 << 20, 100 << 20, 2.0),
-            "verifying  50 %  50.0 MiB of 100.0 MiB  25.0 MiB/s  2s left");
-  EXPECT_EQ(work_text("verifying", 0, 0, 0), "verifying  100 %  0 B of 0 B");
-}
-
-TEST(LongWork, ShowsALineOnATerminalOnlyAndTakesItAway) {
-  std::ostringstream out;
-  std::ostringstream log;
-  Streams streams{out, log, 40};
-  {
-    ProgressLine line(streams);
-    line.show(std::string(100, 'x'));
-    EXPECT_EQ(log.str(), "\r\x1b[K" + std::string(39, 'x'));
-  }
-  EXPECT_TRUE(log.str().ends_with("\r\x1b[K"));
-  log.str("");
-  Streams file{out, log, 0};
-  ProgressLine(file).show("x");
-  EXPECT_EQ(log.str(), "");
-}
-
-TEST(LongWork, AskedToStopItSaysSo) {
-  std::ostringstream out;
-  Streams streams{out, out};
-  LongWork work(streams, "importing", 10);
-  EXPECT_TRUE(work.advance_to(5));
-  ASSERT_EQ(::raise(SIGTERM), 0);
-  EXPECT_FALSE(work.advance_to(6));
-  EXPECT_EQ(work.stopped_error().line(), "importing was stopped by SIGTERM");
 }
 
 }  // namespace

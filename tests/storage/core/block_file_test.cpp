@@ -82,23 +82,6 @@ TEST_F(BlockFile, GivesBackEveryTensor) {
   }
 }
 
-TEST_F(BlockFile, UsesTheMemoryOfAnotherAgainIfItIsLargeEnough) {
-  const FileRecord large = write();
-  ++state_.record.writer.random;
-  state_.record.tensors.pop_back();
-  state_.tensors.pop_back();
-  const FileRecord small = write();
-  auto loaded = load_block_file(ports(), "job", kLineage, small).value();
-  loaded = load_block_file(ports(), "job", kLineage, large, std::move(loaded)).value();
-  const auto* memory = loaded.bytes.get();
-  EXPECT_EQ(loaded.tensor(large, 2).size(), contents_[2].size());
-  loaded = load_block_file(ports(), "job", kLineage, small, std::move(loaded)).value();
-  EXPECT_EQ(loaded.bytes.get(), memory);
-  EXPECT_EQ(loaded.size, small.size);
-  const auto tensor = loaded.tensor(small, 1);
-  EXPECT_TRUE(std::equal(tensor.begin(), tensor.end(), contents_[1].begin(), contents_[1].end()));
-}
-
 TEST_F(BlockFile, RecordsWhatIsInTheFileAndNothingElseChanges) {
   FileRecord record = write();
   const auto content = files_.content(path_);

@@ -128,10 +128,11 @@ TEST_F(Safetensors, HandsOnWhyATensorIsNotThere) {
 }
 
 TEST(SafetensorsHeader, TakesTensorsInAnyOrderAndLeavesOtherTypesOut) {
-  const auto content = read_safetensors_header(TextFile(with_length(
-      R"({"late":{"dtype":"F32","shape":[1],"data_offsets":[9,13]},"ids":{"dtype":"I64","shape":[1],"data_offsets":[1,9]},)"
-      R"("mask":{"dtype":"BOOL","shape":[1],"data_offsets":[0,1]},"__metadata__":{"format":"pt"}}   )",
-      std::string(13, 'x'))));
+  const auto content = read_safetensors_header(TextFile(
+      with_length(R"({"late":{"dtype":"F32","shape":[1],"data_offsets":[9,13]},)"
+                  R"("ids":{"dtype":"I64","shape":[1],"data_offsets":[1,9]},)"
+                  R"("mask":{"dtype":"BOOL","shape":[1],"data_offsets":[0,1]},"__metadata__":{"format":"pt"}}   )",
+                  std::string(13, 'x'))));
   ASSERT_TRUE(content.ok()) << content.error();
   ASSERT_EQ(content->entries.size(), 1U);
   EXPECT_EQ(content->entries[0].tensor.name, "late");
@@ -189,9 +190,9 @@ TEST(SafetensorsHeader, RefusesShapesTypesAndNamesThatNoTensorHas) {
 }
 
 TEST(SafetensorsHeader, SurvivesAnyDamage) {
-  const std::string good = with_length(
-      R"({"v":{"dtype":"F32","shape":[1,1],"data_offsets":[0,4]},"w":{"dtype":"BF16","shape":[2],"data_offsets":[4,8]}})",
-      std::string(8, 'x'));
+  const std::string good = with_length(R"({"v":{"dtype":"F32","shape":[1,1],"data_offsets":[0,4]},)"
+                                       R"("w":{"dtype":"BF16","shape":[2],"data_offsets":[4,8]}})",
+                                       std::string(8, 'x'));
   ASSERT_EQ(refusal(good), "accepted");
   rc::check([&] {
     std::string bad = good;

@@ -1,7 +1,7 @@
 // Usage: checkpoint_logits CHECKPOINT_DIR JOB STEP < input.json
 //
-// Runs the forward of the stored model on the tokens of {"tokens": [[…]], "segments": [[…]]} and prints the scores over
-// the vocabulary of every token, for a test that compares them with those of another implementation.
+// Runs the forward of the stored model on the tokens of {"tokens": [[…]], "segments": [[…]]} and prints the scores
+// over the vocabulary of every token, for a test that compares them with those of another implementation.
 #include <iostream>
 #include <iterator>
 #include <string>
