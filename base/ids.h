@@ -16,7 +16,7 @@ struct Counter {
   std::int64_t value = 0;
 
   constexpr Counter next() const { return {value + 1}; }
-  constexpr auto operator<=>(const Counter&) const = default;
+  constexpr auto operator<=>(const Counter&) const = default;  // NOLINT(modernize-use-nullptr): as for WorkerId below
 };
 
 template <typename Tag>

@@ -131,8 +131,10 @@ Result<CatalogEntry> Catalog::commit(const CommitRequest& request) {
   manifest.ledger = ledger.digest;
   manifest.ledger_writer = request.writer;
   EVERSTEP_TRY(check(manifest));
-  const SealedDocument document =
-      sealed(ports_, manifest_path(manifest.lineage, manifest.name, request.writer), ports_.documents.encode(manifest));
+  const std::string text = ports_.documents.encode(manifest);
+  // What could be written but not read would be found out when it is needed.
+  if (const auto read = ports_.documents.parse_manifest(text); !read) return read.error();
+  const SealedDocument document = sealed(ports_, manifest_path(manifest.lineage, manifest.name, request.writer), text);
 
   entry.head = {1, manifest.job, manifest.lineage, manifest.name, request.writer, document.digest, {}, manifest.parent};
   if (!survey->committed.empty()) {

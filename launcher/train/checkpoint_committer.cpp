@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <random>
 
 #include <sys/eventfd.h>
@@ -39,9 +40,15 @@ CheckpointCommitter::CheckpointCommitter(RunFacts run, int workers, storage::Ret
       catalog_(ports),
       parent_(std::move(parent)),
       incarnation_(std::random_device{}()),
-      fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      thread_([this] { this->run(); }) {
+      fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   EVERSTEP_CHECK(fd_ >= 0, "cannot make an event descriptor");
+  // Signals are the supervisor's: one that finds a thread where it is not blocked ends the process.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { this->run(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 CheckpointCommitter::~CheckpointCommitter() {
@@ -130,8 +137,15 @@ void CheckpointCommitter::handle(int, const SaveSkipped& skipped) {
                .text()});
 }
 
+// A verdict may reach a worker before it has come to that cut itself, and means nothing to it then.
+bool CheckpointCommitter::answer_again(const CheckpointName& name) {
+  if (!settled_ || settled_->checkpoint != name) return false;
+  publish({settled_, ""});
+  return true;
+}
+
 void CheckpointCommitter::handle(int rank, const ShardSaved& saved) {
-  if (saved.checkpoint == settled_) return;
+  if (answer_again(saved.checkpoint)) return;
   if (!collection_ || collection_->name != saved.checkpoint) {
     collection_ = Collection{saved.checkpoint, {}, 0};
     collection_->shards.resize(workers_);
@@ -145,7 +159,7 @@ void CheckpointCommitter::handle(int rank, const ShardSaved& saved) {
 }
 
 void CheckpointCommitter::handle(int rank, const SaveFailed& failed) {
-  if (failed.checkpoint == settled_) return;
+  if (answer_again(failed.checkpoint)) return;
   collection_.reset();
   Error error = failed.error;
   error.message = "worker " + std::to_string(rank) + ": " + error.message;
@@ -199,20 +213,20 @@ Result<std::vector<Shard>> CheckpointCommitter::read_shards(const Collection& co
 }
 
 void CheckpointCommitter::conclude(const Collection& complete, CatalogEntry committed, double seconds) {
-  settled_ = complete.name;
+  settled_ = Verdict{complete.name, Verdict::Kind::kCommitted};
   {
     const std::scoped_lock lock(mutex_);
     ++counts_.saved;
     counts_.last_step = committed.manifest.version.value;
     last_ = {};
   }
-  publish({Verdict{complete.name, Verdict::Kind::kCommitted}, event_of(committed.manifest, seconds)});
+  publish({settled_, event_of(committed.manifest, seconds)});
   parent_ = std::move(committed);
   clean_up(complete);
 }
 
 void CheckpointCommitter::give_up(const CheckpointName& name, const Error& error, Verdict::Kind verdict) {
-  settled_ = name;
+  settled_ = Verdict{name, verdict};
   {
     const std::scoped_lock lock(mutex_);
     ++counts_.failed;
@@ -222,7 +236,7 @@ void CheckpointCommitter::give_up(const CheckpointName& name, const Error& error
   event.add("step", name.position.value / run_.plan.window).add("position", name.position.value);
   event.add("reason", error.message);
   if (!error.hint.empty()) event.add("hint", error.hint);
-  publish({Verdict{name, verdict}, event.text()});
+  publish({settled_, event.text()});
 }
 
 // The shards have served. What is not removed now is an orphan that a later run's clean-up takes.

@@ -65,6 +65,7 @@ class CheckpointCommitter {
   };
 
   void run();
+  bool answer_again(const storage::CheckpointName& name);
   void handle(int rank, const Hello& hello);
   void handle(int rank, const ShardSaved& saved);
   void handle(int rank, const SaveFailed& failed);
@@ -90,7 +91,7 @@ class CheckpointCommitter {
   std::optional<storage::CatalogEntry> parent_;
   std::optional<double> validation_loss_;
   std::optional<Collection> collection_;
-  std::optional<storage::CheckpointName> settled_;  // the last one: late words about it mean nothing
+  std::optional<Verdict> settled_;  // the last one
   bool has_told_libraries_ = false;
   const std::uint32_t incarnation_;
 

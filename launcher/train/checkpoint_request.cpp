@@ -38,8 +38,10 @@ std::vector<OptionSpec> schedule_of_saves() {
 
 // "10" updates or "3r" rounds.
 bool read_interval(const std::string& text, trainer::CheckpointPolicy& policy) {
-  const bool is_rounds = text.ends_with('r');
-  const auto number = parse_number<int>(std::string_view(text).substr(0, text.size() - (is_rounds ? 1 : 0)));
+  std::string_view digits = text;
+  const bool is_rounds = digits.ends_with('r');
+  if (is_rounds) digits.remove_suffix(1);
+  const auto number = parse_number<int>(digits);
   if (!number || *number < 1 || *number > kMost) return false;
   if (is_rounds) {
     policy.every_rounds = *number;

@@ -63,11 +63,12 @@ storage::Settings stored_settings(const Config& config, const std::string& data_
 
 Status check_same_settings(const storage::Settings& stored, const storage::Settings& now) {
   std::string differences;
-  for (const auto& [name, old_value] : stored) {
-    if (may_differ(name)) continue;
-    const auto found = std::find_if(now.begin(), now.end(), [&](const auto& setting) { return setting.first == name; });
-    if (found == now.end() || is_same_value(old_value, found->second)) continue;
-    differences += (differences.empty() ? "" : ", ") + difference(name, old_value, found->second);
+  for (const auto& old : stored) {
+    if (may_differ(old.first)) continue;
+    const auto found =
+        std::find_if(now.begin(), now.end(), [&](const auto& setting) { return setting.first == old.first; });
+    if (found == now.end() || is_same_value(old.second, found->second)) continue;
+    differences += (differences.empty() ? "" : ", ") + difference(old.first, old.second, found->second);
   }
   if (differences.empty()) return {};
   return invalid_argument("the checkpoint was made with other settings: " + differences,

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "storage/json/json.h"
 #include "storage/json/safetensors.h"
 #include "storage/posix/posix_file_system.h"
 #include "tests/launcher/checkpoint/small_job.h"

@@ -118,6 +118,18 @@ TEST_F(Committer, AbandonsWhatAWorkerCouldNotWriteAndTriesTheNext) {
   EXPECT_EQ(ledger->back().end.value, 3 * kWindow);
 }
 
+TEST_F(Committer, AnswersAWorkerThatComesToTheCutAfterTheVerdict) {
+  trainer::StagedCut unusable = staged_cut(0, 1, 1);
+  unusable.usable = false;
+  writers_[0]->save(std::move(unusable));
+  EXPECT_EQ(pass_verdict_on(), Kind::kAbandoned);
+  writers_[1]->save(staged_cut(1, 1, 1));
+  EXPECT_EQ(pass_verdict_on(), Kind::kAbandoned);  // or the writer would wait for ever
+  EXPECT_TRUE(writers_[1]->idle());
+  EXPECT_THAT(store_.files.all_files(), IsEmpty());
+  EXPECT_EQ(committer_->counts().failed, 1);
+}
+
 TEST_F(Committer, CutsTheLedgerWhereTheParentWasInsideAWindow) {
   trainer::StagedCut first = cut_inside_window(0, 1, 1);
   first.history = {finished_window(0)};

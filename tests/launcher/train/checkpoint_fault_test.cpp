@@ -38,7 +38,7 @@ class CheckpointFaults : public CheckpointProgram {
   // HEAD is old or new, and what it names is whole.
   void expect_newest_verifies() const {
     if (head().empty()) return;
-    const auto store = open_checkpoint_store({.directory = path("saves")}, StoreAccess::kExisting);
+    const auto store = open_checkpoint_store({path("saves"), "job", ""}, StoreAccess::kExisting);
     const auto listing = (*store)->catalog().list();
     ASSERT_FALSE(listing->entries.empty());
     EXPECT_TRUE(listing->damaged.empty());
@@ -127,8 +127,8 @@ INSTANTIATE_TEST_SUITE_P(AtSomeCalls, CheckpointKills,
                          testing::Values(Kill{"fdatasync", 1}, Kill{"fdatasync", 2}, Kill{"fdatasync", 5},
                                          Kill{"fsync", 2}, Kill{"fsync", 5}, Kill{"renameat", 1}, Kill{"renameat", 2},
                                          Kill{"unlinkat", 1}, Kill{"unlinkat", 4}),
-                         [](const testing::TestParamInfo<Kill>& info) {
-                           return std::string(info.param.call) + std::to_string(info.param.when);
+                         [](const testing::TestParamInfo<Kill>& one) {
+                           return std::string(one.param.call) + std::to_string(one.param.when);
                          });
 
 }  // namespace

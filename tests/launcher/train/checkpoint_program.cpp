@@ -100,7 +100,7 @@ std::string CheckpointProgram::head() const {
 }
 
 std::vector<storage::CatalogEntry> CheckpointProgram::checkpoints() const {
-  const auto store = open_checkpoint_store({.directory = path("saves")}, StoreAccess::kExisting);
+  const auto store = open_checkpoint_store({path("saves"), "job", ""}, StoreAccess::kExisting);
   EXPECT_TRUE(store.ok());
   return store.ok() ? (*store)->catalog().list()->entries : std::vector<storage::CatalogEntry>();
 }

@@ -15,7 +15,7 @@ namespace everstep::launcher {
 // Runs the real program with checkpoints in <directory>/saves/job.
 class CheckpointProgram : public CommandFiles {
  protected:
-  static constexpr int kSteps = 60;
+  static constexpr int kSteps = 120;
 
   using Losses = std::map<int, double>;  // by step
   using Words = std::span<const char* const>;

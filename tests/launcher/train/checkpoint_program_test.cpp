@@ -112,7 +112,7 @@ TEST_F(CheckpointProgram, SurvivesTheLossOfItsDirectory) {
     std::filesystem::remove_all(path("saves"), error);
   }
   const Ended ended = program->wait(seconds(60));
-  EXPECT_EQ(ended.exit_code, 69) << ended.log;
+  EXPECT_EQ(ended.exit_code, 78) << ended.log;
   EXPECT_THAT(ended.out, HasSubstr("steps      " + std::to_string(kSteps)));
   EXPECT_THAT(ended.log, HasSubstr("event=checkpoint_failed"));
   EXPECT_THAT(ended.log, HasSubstr("training ended, but its last checkpoint could not be saved"));

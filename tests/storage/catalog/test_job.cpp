@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "storage/json/document_json.h"
 #include "storage/openssl/openssl_hashing.h"
-#include "tests/storage/catalog/flat_format.h"
+#include "tests/storage/fakes/flat_tensor_format.h"
 
 namespace everstep::storage {
 namespace {
@@ -80,7 +80,7 @@ TestJob::TestJob(FileSystem& files, HeadStore* head, const TensorFormat* tensors
     : files_(files),
       hashing_(make_openssl_hashing()),
       documents_(make_json_documents()),
-      flat_(make_flat_format()),
+      flat_(std::make_unique<FlatTensorFormat>()),
       tensors_(tensors == nullptr ? *flat_ : *tensors),
       seal_(*hashing_, ""),
       file_head_(make_file_head_store(files, *documents_, seal_)),

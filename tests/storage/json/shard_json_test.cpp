@@ -37,7 +37,8 @@ TEST(ShardDocument, ComesBackAsItWas) {
   const auto back = documents->parse_shard(documents->encode(shard));
   ASSERT_TRUE(back.ok()) << back.error();
   EXPECT_EQ(*back, shard);
-  const Shard idle{.job = "job"};  // of a worker that owns nothing
+  Shard idle;  // of a worker that owns nothing
+  idle.job = "job";
   EXPECT_EQ(*documents->parse_shard(documents->encode(idle)), idle);
 }
 
