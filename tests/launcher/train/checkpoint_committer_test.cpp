@@ -1,7 +1,7 @@
 #include "launcher/train/checkpoint_committer.h"
 
-#include <condition_variable>
-#include <mutex>
+#include <algorithm>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <poll.h>
@@ -48,22 +48,22 @@ class Committer : public testing::Test {
     return save(std::move(first), staged_cut(1, version, nonce));
   }
 
+  // The last one, since a worker that comes late is answered again.
   Kind pass_verdict_on() {
-    std::optional<Verdict> verdict;
-    while (!verdict) {
+    Kind last{};
+    const auto is_idle = [](const auto& writer) { return writer->idle(); };
+    while (!std::all_of(writers_.begin(), writers_.end(), is_idle)) {
       pollfd entry{committer_->fd(), POLLIN, 0};
-      ::poll(&entry, 1, -1);
+      ::poll(&entry, 1, 1);
       for (const CheckpointCommitter::News& news : committer_->take_news()) {
         if (!news.event.empty()) events_.push_back(news.event);
-        if (news.verdict) verdict = news.verdict;
+        if (!news.verdict) continue;
+        last = news.verdict->kind;
+        for (const auto& writer : writers_) writer->take(*news.verdict);
       }
     }
-    for (const auto& writer : writers_) {
-      writer->take(*verdict);
-      static_cast<void>(writer->finish());
-    }
     committer_->finish();
-    return verdict->kind;
+    return last;
   }
 
   storage::CatalogEntry newest() { return store_.catalog().list()->entries.front(); }
@@ -130,6 +130,23 @@ TEST_F(Committer, AnswersAWorkerThatComesToTheCutAfterTheVerdict) {
   EXPECT_EQ(committer_->counts().failed, 1);
 }
 
+TEST_F(Committer, CountsAFailureOfSeveralWorkersOnce) {
+  for (int rank = 0; rank < 2; ++rank) {
+    trainer::StagedCut unusable = staged_cut(rank, 1, 1);
+    unusable.usable = false;
+    writers_[rank]->save(std::move(unusable));
+    EXPECT_EQ(pass_verdict_on(), Kind::kAbandoned);
+  }
+  EXPECT_EQ(committer_->counts().failed, 1);
+}
+
+TEST_F(Committer, RefusesAnUnfinishedWindowWithoutAllItsLosses) {
+  trainer::StagedCut silent = cut_inside_window(1, 0, 1);
+  silent.losses.clear();
+  EXPECT_EQ(save(cut_inside_window(0, 0, 1), std::move(silent)), Kind::kAbandoned);
+  EXPECT_THAT(events_.back(), HasSubstr("losses are known of 1 minibatches, not 2"));
+}
+
 TEST_F(Committer, CutsTheLedgerWhereTheParentWasInsideAWindow) {
   trainer::StagedCut first = cut_inside_window(0, 1, 1);
   first.history = {finished_window(0)};
@@ -173,8 +190,11 @@ TEST_F(Committer, TellsWhyACommitFailedAndLeavesHeadAlone) {
 
 TEST_F(Committer, RefusesAShardThatWasChanged) {
   writers_[0]->save(staged_cut(0, 1, 1));
-  while (store_.files_with("shard-").empty() || writers_[0]->idle()) std::this_thread::yield();
-  committer_->finish();
+  const auto is_written = [this] {
+    const std::vector<std::string> shards = store_.files_with("shard-");
+    return !shards.empty() && !store_.files.content(shards.front()).empty();
+  };
+  while (!is_written()) std::this_thread::yield();
   store_.files.damage(store_.files_with("shard-").front(), 20, std::byte{1});
   writers_[1]->save(staged_cut(1, 1, 1));
   EXPECT_EQ(pass_verdict_on(), Kind::kAbandoned);
