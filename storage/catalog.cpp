@@ -8,10 +8,13 @@
 
 namespace everstep::storage {
 
+Result<std::unique_ptr<Lock>> Catalog::lock() { return ports_.files.files.lock(kLockName); }
+
 Result<CatalogListing> Catalog::list() const {
   auto survey = survey_catalog(ports_);
   if (!survey) return survey.error();
-  CatalogListing listing{{}, std::move(survey->damaged)};
+  CatalogListing listing{{}, {}, std::move(survey->damaged)};
+  if (!survey->committed.empty()) listing.newest = survey->committed.front();
   for (const Head& head : survey->committed) {
     auto manifest = read_manifest(ports_, head);
     if (manifest) {

@@ -39,6 +39,7 @@ struct Damage {
 };
 
 struct CatalogListing {
+  std::optional<Head> newest;         // HEAD, or the commit record that stands in for it
   std::vector<CatalogEntry> entries;  // newest (highest sequence) first
   std::vector<Damage> damaged;        // commit records and manifests that cannot be trusted, and HEAD itself
 };
@@ -48,7 +49,8 @@ struct CommitRequest {
   Manifest manifest;     // parent, ledger and ledger_writer are filled in by commit()
   WriterTag writer;      // of manifest and ledger segment
   LedgerSegment ledger;  // begins where the parent is, ends at the manifest's position; `before` is filled in
-  std::optional<CatalogEntry> parent;  // what this state descends from: what was resumed from or committed last
+  std::optional<CatalogEntry> parent;        // what this state descends from: what was resumed from or committed last
+  std::optional<Head> found = std::nullopt;  // CatalogListing::newest when this run began
 };
 
 struct PruneReport {
@@ -58,10 +60,13 @@ struct PruneReport {
 };
 
 // The checkpoints of one job: `FilePorts::files` is rooted at the job's directory. It holds no state of its own, so
-// several may look at one directory; at most one process commits and prunes (HeadStore decides between two).
+// several may look at one directory; at most one process commits, prunes and pins: the one that holds lock().
 class Catalog {
  public:
   explicit Catalog(CatalogPorts ports) : ports_(ports) {}
+
+  // For whoever changes something, as long as it may. kUnavailable: another process has it.
+  Result<std::unique_ptr<Lock>> lock();
 
   // All committed checkpoints: HEAD's and those with a commit record. Reads the small documents only. Fails only if the
   // directory itself cannot be read; an empty or missing one has an empty listing. If HEAD is damaged, missing or older
@@ -75,7 +80,8 @@ class Catalog {
   // of the manifest must be written and synced; those of other checkpoints must stand just so in the parent's manifest,
   // and the parent must be the HEAD that is being replaced. A failure leaves HEAD where it was and orphans, or, if HEAD
   // could not be made durable, a complete checkpoint that may or may not survive; try another save, without reuse.
-  // A damaged HEAD is replaced.
+  // A damaged HEAD is replaced. kStaleGeneration, and nothing is written: the newest checkpoint is neither the one that
+  // this run found nor of its own incarnation (`writer`), so another run commits here.
   Result<CatalogEntry> commit(const CommitRequest& request);
 
   // Verifies every byte that the checkpoint names: size and digest of all files and of its ledger segment (segments
@@ -88,21 +94,20 @@ class Catalog {
 
   // The newest checkpoint, or the newest at that version (`step`), that `accept` finds good; kDataLoss and kUnavailable
   // mean that it is not, any other error ends the search. What does not verify and is not older is told to `on_damage`.
-  // kNotFound: there is none at all; kDataLoss: there were some, and none is good.
+  // kNotFound: there is none at all; kDataLoss: there were some, and none is good; kInvalidArgument: one that is not
+  // older has a newer format, and is not passed over, because it is not damaged.
   using Accept = std::function<Status(const CatalogEntry&)>;
   Result<CatalogEntry> newest_accepted(std::optional<Version> step, const Accept& accept,
                                        const std::function<void(const Damage&)>& on_damage) const;
-
-  // The same with verify().
-  Result<CatalogEntry> newest_good(std::optional<Version> step, const std::function<void(const Damage&)>& on_damage,
-                                   const std::function<bool(std::uint64_t bytes)>& progress = {}) const;
 
   // Removes checkpoints that retention lets go, and orphans of generations below `generation` (never files of a save
   // in flight): first commit record and manifest, durably, then files that no kept manifest names, then empty
   // directories. Ledger segments and files that no writer of checkpoints makes stay for ever. Refuses (kDataLoss), and
   // removes nothing, while HEAD or a document of the last `keep_last` checkpoints cannot be trusted. A damaged one that
-  // is kept for another reason is left as it is. Writes HEAD's commit record if that is missing.
-  Result<PruneReport> prune(const RetentionOptions& options, Generation generation);
+  // is kept for another reason is left as it is. Nor does it remove anything (kInvalidArgument) beside a document of a
+  // newer format. Writes HEAD's commit record if that is missing. `rejected` are those that are known to be damaged.
+  Result<PruneReport> prune(const RetentionOptions& options, Generation generation,
+                            const std::vector<CheckpointName>& rejected = {});
 
   // What prune() would do, without doing it.
   Result<PruneReport> plan_prune(const RetentionOptions& options, Generation generation) const;

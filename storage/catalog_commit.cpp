@@ -40,6 +40,18 @@ Status check_descent(const CommitRequest& request) {
   return {};
 }
 
+// Whoever else commits here has its own idea of what comes next, and of what may be removed. A newest checkpoint of
+// this incarnation is fine even if its commit was not known to have succeeded.
+Status check_alone(const CommitRequest& request, const CatalogSurvey& survey) {
+  if (survey.committed.empty()) return {};
+  const Head& newest = survey.committed.front();
+  if (newest == request.found || newest.writer.incarnation == request.writer.incarnation) return {};
+  return Error{ErrorCode::kStaleGeneration,
+               "another run commits to this job: its newest checkpoint is " + to_string(newest.checkpoint) +
+                   ", which this run neither found nor made",
+               "stop one of the two; what this one has done since its last checkpoint is lost"};
+}
+
 // A file of another checkpoint may be named only if the HEAD that is replaced names it: whoever cleans up below that
 // HEAD, or has been replaced as leader, never touches what HEAD names.
 Status check_reuse(const CommitRequest& request, const CatalogSurvey& survey) {
@@ -117,6 +129,7 @@ Result<CatalogEntry> Catalog::commit(const CommitRequest& request) {
   const auto survey = survey_catalog(ports_);
   if (!survey) return survey.error();
   if (survey->head_error && survey->head_error->code != ErrorCode::kDataLoss) return *survey->head_error;
+  EVERSTEP_TRY(check_alone(request, *survey));
   EVERSTEP_TRY(check_reuse(request, *survey));
 
   CatalogEntry entry{{}, request.manifest};
@@ -133,7 +146,7 @@ Result<CatalogEntry> Catalog::commit(const CommitRequest& request) {
   EVERSTEP_TRY(check(manifest));
   const std::string text = ports_.documents.encode(manifest);
   // What could be written but not read would be found out when it is needed.
-  if (const auto read = ports_.documents.parse_manifest(text); !read) return read.error();
+  if (const auto read = ports_.documents.parse_manifest(text); !read) return invalid_argument(read.error().message);
   const SealedDocument document = sealed(ports_, manifest_path(manifest.lineage, manifest.name, request.writer), text);
 
   entry.head = {1, manifest.job, manifest.lineage, manifest.name, request.writer, document.digest, {}, manifest.parent};

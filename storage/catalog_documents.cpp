@@ -3,6 +3,13 @@
 #include <utility>
 
 namespace everstep::storage {
+namespace {
+
+Error about(const std::string& path, const Error& error) {
+  return {error.code, "'" + path + "': " + error.message, error.hint};
+}
+
+}  // namespace
 
 Error data_loss(std::string message, std::string hint) {
   return {ErrorCode::kDataLoss, std::move(message), std::move(hint)};
@@ -23,18 +30,18 @@ Result<std::string> read_document(const CatalogPorts& ports, const std::string& 
     return data_loss("'" + path + "' is not the document that was committed: its SHA-256 differs");
   }
   auto text = ports.seal.open(*sealed);
-  if (!text) return data_loss("'" + path + "': " + text.error().message, text.error().hint);
+  if (!text) return about(path, text.error());
   return text;
 }
 
 Result<Head> read_head(const FileSystem& files, const DocumentFormat& documents, const Seal& seal,
                        const std::string& path) {
   const auto sealed = read_text(files, path, kLargestDocument);
-  if (!sealed) return sealed.error();
+  if (!sealed) return sealed.error().code == ErrorCode::kNotFound ? sealed.error() : as_damage(sealed.error());
   const auto text = seal.open(*sealed);
-  if (!text) return data_loss("'" + path + "': " + text.error().message, text.error().hint);
+  if (!text) return about(path, text.error());
   auto head = documents.parse_head(*text);
-  if (!head) return data_loss("'" + path + "': " + head.error().message, head.error().hint);
+  if (!head) return about(path, head.error());
   return head;
 }
 
@@ -43,7 +50,7 @@ Result<Manifest> read_manifest(const CatalogPorts& ports, const Head& head) {
   const auto text = read_document(ports, path, head.manifest);
   if (!text) return text.error();
   auto manifest = ports.documents.parse_manifest(*text);
-  if (!manifest) return data_loss("'" + path + "': " + manifest.error().message, manifest.error().hint);
+  if (!manifest) return about(path, manifest.error());
   if (manifest->job != head.job || manifest->lineage != head.lineage || manifest->name != head.checkpoint ||
       manifest->parent != head.parent) {
     return data_loss("'" + path + "' describes another checkpoint than HEAD or commit record do");
@@ -55,7 +62,7 @@ Result<LedgerSegment> read_ledger_segment(const CatalogPorts& ports, const std::
   const auto text = read_document(ports, path, digest);
   if (!text) return text.error();
   auto segment = ports.documents.parse_ledger_segment(*text);
-  if (!segment) return data_loss("'" + path + "': " + segment.error().message, segment.error().hint);
+  if (!segment) return about(path, segment.error());
   return segment;
 }
 

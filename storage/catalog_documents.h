@@ -7,7 +7,8 @@
 #include "base/result.h"
 #include "storage/catalog.h"
 
-// How the catalog reads and writes its small documents. A digest of a document is that of the whole file, seal
+// How the catalog reads and writes its small documents. One that cannot be read is kDataLoss, but of a newer format
+// kInvalidArgument, and kUnavailable if the system refused. A digest of a document is that of the whole file, seal
 // included, so that not one bit of it can change unseen.
 namespace everstep::storage {
 
@@ -20,7 +21,7 @@ Error data_loss(std::string message, std::string hint = {});
 Result<std::string> read_document(const CatalogPorts& ports, const std::string& path,
                                   const std::optional<Digest>& digest);
 
-// A HEAD, or a copy of one: a commit record.
+// A HEAD, or a copy of one: a commit record. kNotFound if there is none.
 Result<Head> read_head(const FileSystem& files, const DocumentFormat& documents, const Seal& seal,
                        const std::string& path);
 

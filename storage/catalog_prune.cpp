@@ -59,15 +59,16 @@ PruneReport report_of(const FileSystem& files, const PrunePlan& plan) {
 Result<PruneReport> Catalog::plan_prune(const RetentionOptions& options, Generation generation) const {
   const auto survey = survey_catalog(ports_);
   if (!survey) return survey.error();
-  const auto plan = make_prune_plan(ports_, *survey, options, generation);
+  const auto plan = make_prune_plan(ports_, *survey, options, generation, {});
   if (!plan) return plan.error();
   return report_of(ports_.files.files, *plan);
 }
 
-Result<PruneReport> Catalog::prune(const RetentionOptions& options, Generation generation) {
+Result<PruneReport> Catalog::prune(const RetentionOptions& options, Generation generation,
+                                   const std::vector<CheckpointName>& rejected) {
   const auto survey = survey_catalog(ports_);
   if (!survey) return survey.error();
-  const auto plan = make_prune_plan(ports_, *survey, options, generation);
+  const auto plan = make_prune_plan(ports_, *survey, options, generation, rejected);
   if (!plan) return plan.error();
   FileSystem& files = ports_.files.files;
   PruneReport report = report_of(files, *plan);

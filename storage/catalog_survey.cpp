@@ -37,7 +37,7 @@ Status scan_lineage(const FileSystem& files, const std::string& lineage, std::ve
 
 Result<Head> read_record(const CatalogPorts& ports, const CheckpointTrace& trace, const std::string& path) {
   auto record = read_head(ports.files.files, ports.documents, ports.seal, path);
-  if (!record) return as_damage(record.error());
+  if (!record) return record.error().code == ErrorCode::kNotFound ? as_damage(record.error()) : record.error();
   if (commit_record_path(record->lineage, record->checkpoint) != path) {
     return data_loss("the commit record in '" + trace.directory + "' is that of another checkpoint");
   }

@@ -12,6 +12,7 @@
 namespace everstep::storage {
 
 inline constexpr const char* kHeadName = "HEAD";
+inline constexpr const char* kLockName = "LOCK";
 inline constexpr const char* kPinName = "pinned";
 
 // "HEAD.g3.<inc8>-<rand8>.tmp": another name for every writer and generation. And the generation of such a name.

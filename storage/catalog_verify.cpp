@@ -38,9 +38,26 @@ Result<LedgerSegment> segment_before(const CatalogPorts& ports, const std::vecto
                    (tried.empty() ? "missing" : "missing or damaged: its SHA-256 is none of " + tried));
 }
 
-Error nothing_found(std::optional<Version> step, bool was_there) {
+// "12, 10": the newest ones.
+std::string list_steps(const std::vector<CatalogEntry>& entries) {
+  constexpr std::size_t kMostListed = 8;
+  std::vector<std::int64_t> steps;
+  std::string text;
+  for (const CatalogEntry& entry : entries) {
+    const std::int64_t step = entry.manifest.version.value;
+    if (std::find(steps.begin(), steps.end(), step) != steps.end()) continue;
+    if (steps.size() == kMostListed) return text + " and older ones";
+    text += (steps.empty() ? "" : ", ") + std::to_string(step);
+    steps.push_back(step);
+  }
+  return text;
+}
+
+Error nothing_found(std::optional<Version> step, bool was_there, const std::vector<CatalogEntry>& entries) {
   const std::string which = step ? "no checkpoint at step " + std::to_string(step->value) : "no checkpoint";
-  if (!was_there) return not_found("there is " + which, step ? "list the steps there are" : "");
+  if (!was_there) {
+    return not_found("there is " + which, entries.empty() ? "" : "there are those of steps " + list_steps(entries));
+  }
   return data_loss(which + " is good: all that there are were damaged", "restore the directory from a copy");
 }
 
@@ -84,20 +101,15 @@ Result<CatalogEntry> Catalog::newest_accepted(std::optional<Version> step, const
                         entry.head.checkpoint, entry.head.sequence});
   }
   for (const Damage& damage : listing->damaged) {
-    if (on_damage && (found == nullptr || !is_older(damage, found->head))) on_damage(damage);
+    if (found != nullptr && is_older(damage, found->head)) continue;
+    if (damage.error.code == ErrorCode::kInvalidArgument) return damage.error;
+    if (on_damage) on_damage(damage);
   }
   for (const Damage& damage : rejected) {
     if (on_damage) on_damage(damage);
   }
   if (found != nullptr) return *found;
-  return nothing_found(step, !rejected.empty() || (!step && !listing->damaged.empty()));
-}
-
-Result<CatalogEntry> Catalog::newest_good(std::optional<Version> step,
-                                          const std::function<void(const Damage&)>& on_damage,
-                                          const std::function<bool(std::uint64_t bytes)>& progress) const {
-  return newest_accepted(
-      step, [&](const CatalogEntry& entry) { return verify(entry, progress); }, on_damage);
+  return nothing_found(step, !rejected.empty() || (!step && !listing->damaged.empty()), listing->entries);
 }
 
 Result<std::vector<LedgerSegment>> Catalog::ledger(const CatalogEntry& entry) const {

@@ -15,9 +15,9 @@
 namespace everstep::storage {
 
 // The text form of the small documents of a checkpoint (JSON, in storage/json). Parsing refuses whatever encode would
-// not have written: other members, types, ranges; texts above the limits before they cost memory; format versions by
-// number. A parsed document has passed its check(), but for a ledger segment, whose check() needs the manifest's
-// window.
+// not have written (kDataLoss): other members, types, ranges; texts above the limits before they cost memory. A newer
+// format is kInvalidArgument, by its number, since the text is whole and another program reads it. A parsed document
+// has passed its check(), but for a ledger segment, whose check() needs the manifest's window.
 class DocumentFormat {
  public:
   virtual ~DocumentFormat() = default;

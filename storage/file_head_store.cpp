@@ -19,7 +19,7 @@ class FileHeadStore final : public HeadStore {
     auto head = read_head(files_, documents_, seal_, kHeadName);
     if (head) return std::optional<Head>(std::move(*head));
     if (head.error().code == ErrorCode::kNotFound) return std::optional<Head>();
-    return as_damage(head.error());
+    return head.error();
   }
 
   Status advance(const std::optional<Head>& expected, const Head& next) override {

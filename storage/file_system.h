@@ -17,9 +17,9 @@ namespace everstep::storage {
 // cut, in any order: a file's bytes by sync() of the file, its name by sync_directory() of the directory it is in.
 //
 // All errors name the path. kNotFound: it is not there. kUnavailable: the system refused (full disk, I/O error,
-// permissions); the hint says what to do. kInvalidArgument: the path itself is refused, is taken, or has something in it
-// that must go first. kDataLoss: something else is there than the plain file or directory that was asked for (a symbolic
-// link, a device).
+// permissions); the hint says what to do. kInvalidArgument: the path itself is refused, is taken, or has something in
+// it that must go first. kDataLoss: something else is there than the plain file or directory that was asked for (a
+// symbolic link, a device).
 
 class WritableFile {
  public:
@@ -42,6 +42,12 @@ class ReadableFile {
 
   // Fills `bytes` from `offset` on; fewer bytes than asked for are an error (kDataLoss). From any thread.
   virtual Status read(std::uint64_t offset, std::span<std::byte> bytes) const = 0;
+};
+
+// Held until it is destroyed or its process ends.
+class Lock {
+ public:
+  virtual ~Lock() = default;
 };
 
 struct DirectoryEntry {
@@ -79,6 +85,10 @@ class FileSystem {
 
   // Files and directories, by name ascending; other kinds of entries are left out.
   virtual Result<std::vector<DirectoryEntry>> list(std::string_view path) const = 0;
+
+  // Never waits: while anyone else holds a lock of that path, in this process or another, it is kUnavailable. The file
+  // that may stay there afterwards means nothing.
+  virtual Result<std::unique_ptr<Lock>> lock(std::string_view path) = 0;
 
   virtual Result<std::uint64_t> free_bytes() const = 0;
 };

@@ -70,6 +70,11 @@ struct FileRecord {
   bool operator==(const FileRecord&) const = default;
 };
 
+// The order of files in documents: by block, then kind.
+inline bool comes_before(const FileRecord& a, const FileRecord& b) {
+  return a.block != b.block ? a.block < b.block : a.kind < b.kind;
+}
+
 // "<lineage8>/g3-p1600-9f3a11c2/0007-weights-1f2e3d4c-9a8b7c6d.h5", relative to the job's directory.
 std::string path_of(std::uint64_t lineage, const FileRecord& file);
 
@@ -117,7 +122,7 @@ struct Manifest {
   std::vector<std::int64_t> skipped;
 
   std::optional<double> loss;             // mean of the last window
-  std::optional<double> validation_loss;  // the last one measured
+  std::optional<double> validation_loss;  // of this very state, if it was measured
   std::optional<Digest> parent;           // the manifest this state descends from
   std::optional<Digest> ledger;           // the newest ledger segment, which links to those before
   WriterTag ledger_writer;                // names that segment's file

@@ -40,11 +40,20 @@ bool is_pinned(const JobDirectory& directory, const std::string& path) {
   return trace != nullptr && trace->has(kPinName);
 }
 
-void add_committed(const CatalogPorts& ports, const CatalogSurvey& survey, std::vector<Candidate>& candidates) {
+std::int64_t sequence_of_parent(const CatalogSurvey& survey, const Head& child) {
+  const auto found = std::find_if(survey.committed.begin(), survey.committed.end(),
+                                  [&](const Head& head) { return child.parent == head.manifest; });
+  return found == survey.committed.end() ? 0 : found->sequence;
+}
+
+void add_committed(const CatalogPorts& ports, const CatalogSurvey& survey, const std::vector<CheckpointName>& rejected,
+                   std::vector<Candidate>& candidates) {
   for (const Head& head : survey.committed) {
     Candidate candidate{directory_of(head.lineage, head.checkpoint), {}, {}, {}};
     candidate.facts.sequence = head.sequence;
+    candidate.facts.parent = sequence_of_parent(survey, head);
     candidate.facts.name = head.checkpoint;
+    candidate.facts.damaged = std::find(rejected.begin(), rejected.end(), head.checkpoint) != rejected.end();
     candidate.facts.pinned = is_pinned(survey.directory, candidate.directory);
     auto manifest = read_manifest(ports, head);
     if (manifest) {
@@ -93,8 +102,9 @@ void estimate_versions(std::vector<Candidate>& candidates) {
 Status refuse_recent_damage(const std::vector<Candidate>& candidates, const RetentionOptions& options) {
   for (const Candidate& candidate : candidates) {
     if (candidate.manifest) continue;
+    if (candidate.error->code == ErrorCode::kInvalidArgument) return *candidate.error;  // whole, but of a newer format
     const auto newer = std::count_if(candidates.begin(), candidates.end(), [&](const Candidate& other) {
-      return other.manifest && other.facts.sequence > candidate.facts.sequence;
+      return other.manifest && !other.facts.damaged && other.facts.sequence > candidate.facts.sequence;
     });
     if (newer >= options.keep_last) continue;
     return data_loss("nothing is removed while " + candidate.directory + ", one of the last " +
@@ -173,7 +183,8 @@ std::set<std::string> files_of(const std::vector<Candidate>& candidates, const s
 }  // namespace
 
 Result<PrunePlan> make_prune_plan(const CatalogPorts& ports, const CatalogSurvey& survey,
-                                  const RetentionOptions& options, Generation generation) {
+                                  const RetentionOptions& options, Generation generation,
+                                  const std::vector<CheckpointName>& rejected) {
   if (options.keep_last < 2) {
     return invalid_argument("retention keeps the last 2 checkpoints at least: one may turn out to be damaged");
   }
@@ -182,7 +193,7 @@ Result<PrunePlan> make_prune_plan(const CatalogPorts& ports, const CatalogSurvey
                      "resume the job: its next checkpoint replaces HEAD");
   }
   std::vector<Candidate> candidates;
-  add_committed(ports, survey, candidates);
+  add_committed(ports, survey, rejected, candidates);
   add_damaged(survey, candidates);
   estimate_versions(candidates);
   EVERSTEP_TRY(refuse_recent_damage(candidates, options));

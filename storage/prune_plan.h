@@ -22,6 +22,7 @@ struct PrunePlan {
 
 // Reads all manifests. Refuses as Catalog::prune says.
 Result<PrunePlan> make_prune_plan(const CatalogPorts& ports, const CatalogSurvey& survey,
-                                  const RetentionOptions& options, Generation generation);
+                                  const RetentionOptions& options, Generation generation,
+                                  const std::vector<CheckpointName>& rejected);
 
 }  // namespace everstep::storage

@@ -10,7 +10,7 @@
 namespace everstep::storage {
 
 struct RetentionOptions {
-  int keep_last = 3;            // at least 2: one may turn out to be damaged
+  int keep_last = 3;            // at least 2: one may turn out to be damaged; also of those the newest descends from
   std::int64_t keep_every = 0;  // also one checkpoint per multiple of so many updates, the first cut there; 0: none
   int keep_best = 0;            // also so many with the lowest validation loss; of equal ones those that came first
 
@@ -20,10 +20,12 @@ struct RetentionOptions {
 // What retention looks at, of one committed checkpoint.
 struct RetentionCandidate {
   std::int64_t sequence = 0;
+  std::int64_t parent = 0;  // sequence of what it descends from; 0: that is not there
   CheckpointName name;
   Version version;
   std::optional<double> validation_loss;
   bool pinned = false;
+  bool damaged = false;  // is kept only if it is pinned or the newest
 
   bool operator==(const RetentionCandidate&) const = default;
 };

@@ -1,7 +1,6 @@
 #include "storage/shard.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "storage/bounds.h"
 
@@ -9,13 +8,10 @@ namespace everstep::storage {
 namespace {
 
 Status check_order(const Shard& shard) {
-  const auto file_before = [](const FileRecord& a, const FileRecord& b) {
-    return std::tuple(a.block, a.kind) < std::tuple(b.block, b.kind);
-  };
   const auto not_before = [](const auto& before) {
     return [before](const auto& a, const auto& b) { return !before(a, b); };
   };
-  if (std::adjacent_find(shard.files.begin(), shard.files.end(), not_before(file_before)) != shard.files.end()) {
+  if (std::adjacent_find(shard.files.begin(), shard.files.end(), not_before(comes_before)) != shard.files.end()) {
     return invalid_argument("the files of a shard are not in the order of their blocks and kinds");
   }
   const auto loss_before = [](const StoredLoss& a, const StoredLoss& b) { return a.minibatch < b.minibatch; };

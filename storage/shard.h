@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct Shard {
   CheckpointName name;
   Version version;                        // of the weights, on all workers
   std::int64_t applied = 0;               // updates that were not skipped
+  bool began_drained = false;             // the unfinished window, inside a window only
+  std::optional<double> validation_loss;  // of this very state, if it was measured
   std::vector<FileRecord> files;          // written now, or taken over from the checkpoint before
   std::vector<StoredLoss> window_losses;  // of the unfinished window's minibatches that ended on this worker
   std::vector<LedgerEntry> history;       // finished windows since the last committed checkpoint; from one worker only

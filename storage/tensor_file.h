@@ -2,10 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -35,8 +35,8 @@ struct TensorSpec {
 };
 
 // Refuses names and shapes that no file may have: a name of 1 … 200 printable ASCII characters without '/' but the one
-// above, none of the two sides empty or "." (HDF5's name for the group itself); at most 8 dimensions of 1 … 2^40, at most
-// 2^40 bytes.
+// above, none of the two sides empty or "." (HDF5's name for the group itself); at most 8 dimensions of 1 … 2^40, at
+// most 2^40 bytes.
 Status check(const TensorSpec& tensor);
 
 // What a file says about itself besides its tensors, for people with h5dump and for detecting swapped files.
@@ -65,8 +65,8 @@ struct TensorFileLayout {
     std::uint64_t offset = 0;
     std::vector<std::byte> bytes;
   };
-  std::vector<Piece> metadata;           // offsets ascending
-  std::vector<std::uint64_t> offsets;    // per tensor, as in the spec
+  std::vector<Piece> metadata;         // offsets ascending
+  std::vector<std::uint64_t> offsets;  // per tensor, as in the spec
   std::uint64_t size = 0;
 };
 

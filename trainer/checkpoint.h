@@ -25,28 +25,28 @@ std::string_view to_string(CutKind kind);  // "flush", "live", "in-window"
 // When to save. A save that is due while a worker still writes the last one is skipped by all workers together.
 struct CheckpointPolicy {
   std::int64_t every_updates = 0;  // 0: not by updates
-  int every_rounds = 0;            // 0: not inside windows; of a window's cuts the first is taken
+  int every_rounds = 0;            // counted over the windows of a run; 0: not by rounds
   bool at_end = false;             // when the run ends or is stopped
 
   bool operator==(const CheckpointPolicy&) const = default;
 };
 
-// Of all cuts between one update exchange and the next, at most one is taken: only there do all workers know that every
-// writer is idle.
-struct CutChoice {
+// Which cut is due. Of all cuts between one update exchange and the next at most one is taken, since only there do all
+// workers know that every writer is idle: the one at the update if that is due, else the first inside the window.
+struct DueCut {
   bool at_update = false;          // at the update of this exchange
   std::optional<int> after_round;  // else inside the window that follows, after that round of it
-  bool skipped = false;            // one was due, but a writer was not idle
 
-  bool operator==(const CutChoice&) const = default;
+  explicit operator bool() const { return at_update || after_round.has_value(); }
+  bool operator==(const DueCut&) const = default;
 };
 
-// What all workers conclude when the update makes version `made`. `rounds` of the window that ends, and of the one that
-// follows.
-CutChoice choose_cut(const CheckpointPolicy& policy, Version made, int rounds, int next_rounds, bool all_idle);
+// At the update that makes version `made`, after so many rounds of this run; `next_rounds` of the window that follows.
+DueCut due_cut(const CheckpointPolicy& policy, Version made, std::int64_t rounds_done, int next_rounds);
 
-// The round of a window with so many rounds after which the first cut inside it is due, if there is one.
-std::optional<int> first_cut_inside(const CheckpointPolicy& policy, int rounds);
+// The round after which the first cut inside a window of so many rounds is due, if there is one. A cut after its last
+// round is the one at its update.
+std::optional<int> first_cut_inside(const CheckpointPolicy& policy, std::int64_t rounds_done, int rounds);
 
 // All state of one stage, flat as its layout says. Buffers that have no part in something are empty.
 struct StageState {
@@ -79,13 +79,15 @@ struct WindowHistory {
 struct StagedCut {
   CutKind kind = CutKind::kFlush;
   Position position;
-  Version version;                     // of `weights` and moments
-  std::uint32_t nonce = 0;             // the same on all workers
-  std::int64_t applied = 0;            // updates that were not skipped
-  bool usable = true;                  // false: a gradient could not be represented, so there is nothing to resume from
-  std::vector<StagedStage> stages;     // to be written by this worker
-  std::vector<MinibatchLoss> losses;   // of the cut's minibatches that ended on this worker, inside a window only
-  std::vector<WindowHistory> history;  // windows finished since the last cut that was handed over
+  Version version;             // of `weights` and moments
+  std::uint32_t nonce = 0;     // the same on all workers
+  std::int64_t applied = 0;    // updates that were not skipped
+  bool usable = true;          // false: a gradient could not be represented, so there is nothing to resume from
+  bool began_drained = false;  // the unfinished window, inside a window only
+  std::optional<double> validation_loss;  // of this very state, if it was measured
+  std::vector<StagedStage> stages;        // to be written by this worker
+  std::vector<MinibatchLoss> losses;      // of the cut's minibatches that ended on this worker, inside a window only
+  std::vector<WindowHistory> history;     // windows finished since the last cut that was handed over
 };
 
 // Takes cuts and makes checkpoints of them, behind the training's back. Called by the training thread only.

@@ -12,6 +12,7 @@ Result<TrainResult> train(const TrainOptions& options, const DataSource& data, T
   if (!made) return made.error();
   Worker& worker = **made;
   std::optional<double> validation_loss;
+  std::optional<double> measured;  // of the state that the last run() ended with
   const std::int64_t minibatches = std::min(options.evaluate_minibatches, data.validation_minibatches());
   const bool evaluates = options.evaluate_every > 0 && minibatches > 0;
   const std::int64_t between_evaluations = evaluates ? options.evaluate_every : options.steps;
@@ -19,15 +20,18 @@ Result<TrainResult> train(const TrainOptions& options, const DataSource& data, T
     const std::int64_t next_evaluation = (worker.updates() / between_evaluations + 1) * between_evaluations;
     EVERSTEP_TRY(worker.run(std::min(next_evaluation, options.steps) - worker.updates()));
     const bool stopped_between = worker.stopped() && worker.updates() % between_evaluations != 0;
-    if (!evaluates || stopped_between) continue;
-    const auto loss = worker.evaluate(minibatches);
-    if (!loss) return loss.error();
-    validation_loss = *loss;
-    if (hooks.on_validation) hooks.on_validation(worker.updates(), *loss);
+    measured.reset();
+    if (evaluates && !stopped_between) {
+      const auto loss = worker.evaluate(minibatches);
+      if (!loss) return loss.error();
+      validation_loss = measured = *loss;
+      if (hooks.on_validation) hooks.on_validation(worker.updates(), *loss);
+    }
+    worker.save_if_due(measured);
   }
   worker.hand_over_weights();
-  EVERSTEP_TRY(worker.save_at_end());
   TrainResult result = worker.result();
+  result.saved = worker.save_at_end(measured);
   result.validation_loss = validation_loss;
   return result;
 }

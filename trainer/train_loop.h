@@ -78,6 +78,7 @@ struct TrainResult {
   std::int64_t skipped = 0;  // in this run
   StepReport last;
   std::optional<double> validation_loss;  // the last one measured
+  Status saved;                           // with options.checkpoints.at_end: whether the end is in a checkpoint
 };
 
 // Trains as worker `transport.worker()` (group * depth + device), from initial weights or a checkpoint to

@@ -75,7 +75,7 @@ Status Worker::prepare(const DataSource& data) {
     if (!chunk) return chunk.error();
     chunks_.push_back(std::move(chunk).value());
   }
-  expect_capture(updates(), first_cut_inside(options_.checkpoints, rounds_from(first_minibatch_)));
+  expect_capture(updates(), first_cut_inside(options_.checkpoints, 0, rounds_from(first_minibatch_)));
   last_exchange_ = hooks_.now();
   return {};
 }
@@ -120,7 +120,8 @@ Status Worker::run(std::int64_t windows) {
     request.first_minibatch = request.window;
     ++request.windows;
   }
-  request.capture_every_rounds = options_.checkpoints.every_rounds;
+  // Which of the captures are taken is decided as the run goes.
+  request.capture_every_rounds = options_.checkpoints.every_rounds > 0 ? 1 : 0;
   auto stream = OpStream::make(request, transport_.worker());
   if (!stream) return stream.error();
   stream_ = std::make_unique<OpStream>(*std::move(stream));

@@ -28,8 +28,12 @@ class Worker {
   // Runs windows [version, version + windows) and drains, or stops early where a stop was agreed on.
   Status run(std::int64_t windows);
 
-  // Makes a checkpoint of the drained pipeline, unless the newest one holds this very state; waits until it is saved.
-  Status save_at_end();
+  // Makes a checkpoint of the drained pipeline if one is due at the update that run() ended with. After an evaluation,
+  // so that the loss goes with it.
+  void save_if_due(std::optional<double> validation_loss);
+
+  // Makes one of the end, unless the newest holds this very state; waits until it is saved, and tells whether it is.
+  Status save_at_end(std::optional<double> validation_loss);
 
   // Forward only over the first minibatches of the validation split; the pipeline must be drained. All workers get the
   // mean loss.
@@ -103,13 +107,15 @@ class Worker {
   Status fill_chunk(Chunk& chunk) const;
   bool writes(int stage) const;
   int rounds_from(std::int64_t first_minibatch) const;
-  CutChoice choose_next_cut(const UpdateDecision& decision, std::int64_t window);
+  std::int64_t super_round() const { return std::int64_t{shape_.depth()} * options_.schedule.width; }
+  bool begins_drained(std::int64_t window) const;
+  DueCut next_cut(const UpdateDecision& decision, std::int64_t window);
   void expect_capture(std::int64_t window, std::optional<int> round);
   void capture(const scheduler::Op& op);
   void hand_over_capture();
   void stage_previous_weights();
   void stage_state(const Chunk& chunk, StagedCut& cut);
-  void save_at_update(CutKind kind);
+  void save_at_update(CutKind kind, std::optional<double> validation_loss);
   void hand_over(StagedCut cut);
   void adopt_next_weights();
 
@@ -148,7 +154,9 @@ class Worker {
   std::optional<Capture> capture_;
   std::vector<WindowHistory> history_;  // since the last cut that was handed over
   std::optional<Position> last_cut_;
-  std::uint64_t cuts_ = 0;  // handed over so far
+  std::int64_t rounds_done_ = 0;  // of the windows that ended in this run
+  bool save_is_due_ = false;      // at the update that run() ended with
+  std::uint64_t cuts_ = 0;        // handed over so far
 };
 
 }  // namespace everstep::trainer

@@ -76,14 +76,24 @@ int Worker::rounds_from(std::int64_t first_minibatch) const {
   return shape_.rounds_in(slice);
 }
 
-CutChoice Worker::choose_next_cut(const UpdateDecision& decision, std::int64_t window) {
+bool Worker::begins_drained(std::int64_t window) const {
+  return window == stream_->first_window() || !is_asynchronous(options_.schedule.kind);
+}
+
+DueCut Worker::next_cut(const UpdateDecision& decision, std::int64_t window) {
   if (hooks_.checkpoints == nullptr) return {};
-  const int rounds = rounds_from(stream_->first_minibatch_of(window));
-  const CutChoice choice =
-      choose_cut(options_.checkpoints, Version{window + 1}, rounds, rounds_from(0), decision.all_idle);
-  if (choice.skipped) hooks_.checkpoints->skipped({(window + 1) * options_.schedule.window});
-  expect_capture(window + 1, choice.after_round);
-  return choice;
+  rounds_done_ += rounds_from(stream_->first_minibatch_of(window));
+  const bool is_last = window + 1 == options_.steps;
+  DueCut due = due_cut(options_.checkpoints, Version{window + 1}, rounds_done_, is_last ? 0 : rounds_from(0));
+  if (due && !decision.all_idle) {
+    const std::int64_t rounds = due.after_round ? *due.after_round + 1 : 0;
+    const bool is_saved_anyway = is_last && options_.checkpoints.at_end;
+    const Position position{(window + 1) * options_.schedule.window + rounds * super_round()};
+    if (!is_saved_anyway) hooks_.checkpoints->skipped(position);
+    due = {};
+  }
+  expect_capture(window + 1, due.after_round);
+  return due;
 }
 
 void Worker::expect_capture(std::int64_t window, std::optional<int> round) {
@@ -112,6 +122,7 @@ void Worker::capture(const scheduler::Op& op) {
   chunk.overflowed = chunk.compute->take_overflow(parity) || chunk.overflowed;
   StagedCut& cut = capture_->cut;
   cut.usable = cut.usable && !chunk.overflowed;
+  staging_[op.stage].previous = {};  // no part of this cut
   Buffer sums;
   copy_into(writes(op.stage) ? staging_[op.stage].gradients : sums, chunk.memory.gradients[parity]);
   reduction_.capture(op.window, op.round, op.stage, writes(op.stage) ? staging_[op.stage].gradients : sums);
@@ -121,7 +132,8 @@ void Worker::capture(const scheduler::Op& op) {
   }
   --capture_->chunks_left;
   cut.position = {op.window * options_.schedule.window + stream_->first_minibatch_of(op.window) +
-                  std::int64_t{op.round + 1} * shape_.depth() * options_.schedule.width};
+                  (op.round + 1) * super_round()};
+  cut.began_drained = begins_drained(op.window);
 }
 
 void Worker::hand_over_capture() {
@@ -138,7 +150,9 @@ void Worker::hand_over_capture() {
 
 void Worker::stage_previous_weights() {
   for (const Chunk& chunk : chunks_) {
-    if (writes(chunk.stage)) copy_into(staging_[chunk.stage].previous, chunk.memory.weights);
+    if (!writes(chunk.stage)) continue;
+    staging_[chunk.stage].gradients = {};  // no part of this cut
+    copy_into(staging_[chunk.stage].previous, chunk.memory.weights);
   }
 }
 
@@ -154,9 +168,10 @@ void Worker::stage_state(const Chunk& chunk, StagedCut& cut) {
   cut.stages.push_back({chunk.stage, layouts_[chunk.stage], std::move(state)});
 }
 
-void Worker::save_at_update(CutKind kind) {
+void Worker::save_at_update(CutKind kind, std::optional<double> validation_loss) {
   StagedCut cut;
   cut.kind = kind;
+  cut.validation_loss = validation_loss;
   cut.version = version_;
   cut.position = {version_.value * options_.schedule.window};
   for (const Chunk& chunk : chunks_) {
@@ -174,12 +189,17 @@ void Worker::hand_over(StagedCut cut) {
   hooks_.checkpoints->save(std::move(cut));
 }
 
-Status Worker::save_at_end() {
-  if (hooks_.checkpoints == nullptr || !options_.checkpoints.at_end) return {};
+void Worker::save_if_due(std::optional<double> validation_loss) {
+  if (std::exchange(save_is_due_, false)) save_at_update(CutKind::kFlush, validation_loss);
+}
+
+Status Worker::save_at_end(std::optional<double> validation_loss) {
+  const std::int64_t first = options_.resume ? options_.resume->version.value : 0;
+  if (hooks_.checkpoints == nullptr || !options_.checkpoints.at_end || updates() == first) return {};
   const Status last = hooks_.checkpoints->finish();
   const Position here{version_.value * options_.schedule.window};
   if (last.ok() && last_cut_ == here) return {};
-  save_at_update(CutKind::kFlush);
+  save_at_update(CutKind::kFlush, validation_loss);
   return hooks_.checkpoints->finish();
 }
 

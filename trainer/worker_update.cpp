@@ -27,10 +27,9 @@ Status Worker::update(const scheduler::Op& op) {
   recorder_.input_ready(hooks_.now());
   if (!records) return records.error();
   const UpdateDecision decision = decide_update(shape_, layouts_, *records);
-  const CutChoice cut = choose_next_cut(decision, op.window);
-  // After the last update of a run nothing is in flight.
+  const bool saves = next_cut(decision, op.window).at_update;
   const bool live = is_asynchronous(options_.schedule.kind) && op.window < stream_->last_window();
-  if (cut.at_update && live) stage_previous_weights();
+  if (saves && live) stage_previous_weights();
   if (options_.stash) stash_weights();
   if (decision.finite) {
     apply(decision, op.window);
@@ -43,7 +42,8 @@ Status Worker::update(const scheduler::Op& op) {
   }
   version_ = version_.next();
   report(decision, op.window);
-  if (cut.at_update) save_at_update(live ? CutKind::kLive : CutKind::kFlush);
+  save_is_due_ = saves && op.window == stream_->last_window();
+  if (saves && !save_is_due_) save_at_update(live ? CutKind::kLive : CutKind::kFlush, std::nullopt);
   return {};
 }
 
@@ -133,9 +133,11 @@ void Worker::report(const UpdateDecision& decision, std::int64_t window) {
   if (hooks_.on_step) hooks_.on_step(report);
   if (hooks_.checkpoints == nullptr) return;
   const int first = stream_->first_minibatch_of(window);
-  const bool drained = window == stream_->first_window() || !is_asynchronous(options_.schedule.kind);
-  history_.push_back(
-      {window, first, drained, !decision.finite, {decision.losses.begin() + first, decision.losses.end()}});
+  history_.push_back({window,
+                      first,
+                      begins_drained(window),
+                      !decision.finite,
+                      {decision.losses.begin() + first, decision.losses.end()}});
 }
 
 }  // namespace everstep::trainer

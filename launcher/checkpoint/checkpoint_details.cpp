@@ -69,9 +69,10 @@ Table file_table(const Manifest& manifest) {
 }
 
 std::string settings_text(std::string_view title, const storage::Settings& settings) {
-  std::string text = "\n" + std::string(title) + ":\n";
+  std::string text = "\n";
+  text.append(title).append(":\n");
   for (const auto& [name, value] : settings) {
-    if (!value.empty()) text += "  " + name + " = " + value + "\n";
+    if (!value.empty()) text.append("  ").append(name).append(" = ").append(value).append("\n");
   }
   return text;
 }

@@ -23,11 +23,12 @@ using Place = std::pair<int, StateKind>;
 
 void compare_lists(const std::string& title, const storage::Settings& a, const storage::Settings& b,
                    std::vector<SettingDifference>& differences) {
+  const std::string prefix = title + ".";
   std::map<std::string, std::pair<std::string, std::string>> joined;
   for (const auto& [name, value] : a) joined[name].first = value;
   for (const auto& [name, value] : b) joined[name].second = value;
   for (const auto& [name, values] : joined) {
-    if (values.first != values.second) differences.push_back({title + "." + name, values.first, values.second});
+    if (values.first != values.second) differences.push_back({prefix + name, values.first, values.second});
   }
 }
 

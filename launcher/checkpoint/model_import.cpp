@@ -8,6 +8,7 @@
 #include "base/version.h"
 #include "launcher/checkpoint/long_work.h"
 #include "launcher/checkpoint/stored_model.h"
+#include "launcher/lineage.h"
 #include "trainer/checkpoint.h"
 #include "trainer/state_tensors.h"
 
@@ -15,11 +16,6 @@ namespace everstep::launcher {
 namespace {
 
 using Entry = storage::SafetensorsFile::Entry;
-
-std::uint64_t random_lineage() {
-  std::random_device device;
-  return (std::uint64_t{device()} << 32) | device();
-}
 
 // A tensor of the file as float32.
 Result<std::vector<std::byte>> read_floats(const storage::ReadableFile& file, const Entry& entry) {

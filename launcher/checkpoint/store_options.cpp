@@ -31,4 +31,10 @@ StoreLocation read_store_location(const Config& config, Values& values, Outcome&
   return location;
 }
 
+Failure blame_store(const Config& config, const Error& error) {
+  const bool is_no_directory = error.code == ErrorCode::kDataLoss || error.code == ErrorCode::kNotFound;
+  if (is_no_directory) return config.reject("checkpoint-dir", error.message, error.hint);
+  return config.blame("checkpoint-dir", error);
+}
+
 }  // namespace everstep::launcher

@@ -15,4 +15,7 @@ std::vector<OptionSpec> store_options(bool required);
 // Reads them; --checkpoint-dir must be set. Fills `failure` instead if one does not fit.
 StoreLocation read_store_location(const Config& config, Values& values, Outcome& failure);
 
+// For an error of open_checkpoint_store(): a place that is no directory is a wrong --checkpoint-dir, no damage.
+Failure blame_store(const Config& config, const Error& error);
+
 }  // namespace everstep::launcher

@@ -46,7 +46,8 @@ const ModelShape& nearest_named(const ModelShape& shape) {
 std::string_view setting_of(const storage::Settings& settings, std::string_view name) {
   const auto found =
       std::find_if(settings.begin(), settings.end(), [&](const auto& setting) { return setting.first == name; });
-  return found == settings.end() ? std::string_view() : std::string_view(found->second);
+  if (found == settings.end()) return {};
+  return found->second;
 }
 
 Result<trainer::ModelConfig> stored_model(const storage::Settings& configuration) {

@@ -23,7 +23,8 @@ Outcome run(const Config& config, Streams& streams) {
   if (json) {
     storage::Json result = summary_json(entry);
     storage::Json files = storage::Json::array();
-    for (const std::string& name : report->files) files.append(output + "/" + name);
+    const std::string directory = output + "/";
+    for (const std::string& name : report->files) files.append(directory + name);
     result.set("authenticity", authenticity_word(tool.location)).set("files", std::move(files));
     streams.out << to_text(result.set("tensors", report->tensors).set("tensor_bytes", report->bytes)) << "\n";
     return {};

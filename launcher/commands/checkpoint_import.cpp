@@ -50,12 +50,29 @@ Outcome check_sizes(const Config& config) {
   return {};
 }
 
-// What to type to train it, as far as it follows from the model.
+// As a shell takes it for one word.
+std::string quoted(const std::string& text) {
+  constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-+,:@%=";
+  if (text.find_first_not_of(kPlain) == std::string::npos) return text;
+  std::string word = "'";
+  for (const char character : text) {
+    if (character == '\'') {
+      word += "'\\''";
+    } else {
+      word += character;
+    }
+  }
+  return word + "'";
+}
+
+// What to type to train it; what does not follow from the model is left open.
 std::string train_command(const StoreLocation& location, const storage::Settings& settings) {
-  std::string command = "everstep train --resume --checkpoint-dir=" + location.directory + " --job=" + location.job;
+  std::string command = "everstep train --workers=N --data=PATH --resume --checkpoint-dir=";
+  command.append(quoted(location.directory)).append(" --job=").append(location.job);
   for (const auto& [name, value] : settings) {
     if (name == "next-sentence" && value == "true") command += " --next-sentence";
-    if (name != "next-sentence" && name != "precision" && !value.empty()) command += " --" + name + "=" + value;
+    if (name == "next-sentence" || name == "precision" || value.empty()) continue;
+    command.append(" --").append(name).append("=").append(value);
   }
   return command;
 }
@@ -78,7 +95,9 @@ Outcome run(const Config& config, Streams& streams) {
   const auto plan = plan_import(model, source->content);
   if (!plan) return config.blame("input", plan.error());
   const auto store = open_checkpoint_store(location, StoreAccess::kCreate);
-  if (!store) return config.blame("checkpoint-dir", store.error());
+  if (!store) return blame_store(config, store.error());
+  const auto lock = (*store)->catalog().lock();
+  if (!lock) return config.blame("checkpoint-dir", lock.error());
   const auto entry = import_model(**store, location.job, *source, model, *plan, streams);
   if (!entry) return entry.error();
 

@@ -1,6 +1,9 @@
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "launcher/checkpoint/long_work.h"
+#include "launcher/checkpoint/retention_options.h"
 #include "launcher/commands/checkpoint_parts.h"
 #include "launcher/commands/checkpoint_tool.h"
 #include "storage/json/json.h"
@@ -25,21 +28,25 @@ Json report_json(const storage::PruneReport& report, bool is_dry) {
   return json.set("files", report.files).set("bytes", report.bytes);
 }
 
+Result<storage::PruneReport> prune(storage::Catalog& catalog, const storage::RetentionOptions& retention,
+                                   Generation generation) {
+  const auto lock = catalog.lock();
+  if (!lock) return lock.error();
+  return catalog.prune(retention, generation);
+}
+
 Outcome run(const Config& config, Streams& streams) {
   Values values(config);
   const bool json = values.flag("json");
   const bool is_dry = values.flag("dry-run");
-  storage::RetentionOptions retention;
-  retention.keep_last = static_cast<int>(values.integer("keep-last", {.min = 2, .max = 1'000'000}));
-  retention.keep_every = values.integer("keep-every", {.min = 0});
-  retention.keep_best = static_cast<int>(values.integer("keep-best", {.min = 0, .max = 1'000'000}));
+  const storage::RetentionOptions retention = read_retention(values);
   CheckpointTool tool;
   if (auto failure = open_tool(config, values, tool)) return failure;
   // A job that trains has HEAD's generation or a newer one: what it is about to commit is not touched.
   Generation generation;
   if (!tool.listing.entries.empty()) generation = tool.listing.entries.front().manifest.name.generation;
   storage::Catalog& catalog = tool.store->catalog();
-  const auto report = is_dry ? catalog.plan_prune(retention, generation) : catalog.prune(retention, generation);
+  const auto report = is_dry ? catalog.plan_prune(retention, generation) : prune(catalog, retention, generation);
   if (!report) return report.error();
   streams.out << (json ? to_text(report_json(*report, is_dry)) + "\n" : report_text(*report, is_dry));
   return {};
@@ -57,18 +64,9 @@ Command checkpoint_prune_part() {
       "under the same options.";
   spec.examples = {"everstep checkpoint prune --checkpoint-dir=checkpoints --keep-last=2 --dry-run",
                    "everstep checkpoint prune --checkpoint-dir=checkpoints --keep-every=1000 --keep-best=1"};
-  spec.options = checkpoint_tool_options({
-      {.name = "keep-last", .value_name = "N", .default_text = "3", .help = "Keep so many of the newest, 2 or more"},
-      {.name = "keep-every",
-       .value_name = "N",
-       .default_text = "0",
-       .help = "Also keep those at multiples of N updates; 0 for none"},
-      {.name = "keep-best",
-       .value_name = "N",
-       .default_text = "0",
-       .help = "Also keep so many with the lowest validation loss"},
-      {.name = "dry-run", .help = "Only tell what would be removed"},
-  });
+  std::vector<OptionSpec> options = retention_options();
+  options.push_back({.name = "dry-run", .help = "Only tell what would be removed"});
+  spec.options = checkpoint_tool_options(std::move(options));
   return {spec, run};
 }
 

@@ -17,7 +17,7 @@ Outcome open_tool(const Config& config, Values& values, CheckpointTool& tool) {
   tool.location = read_store_location(config, values, failure);
   if (failure) return failure;
   auto store = open_checkpoint_store(tool.location, StoreAccess::kExisting);
-  if (!store) return config.blame("checkpoint-dir", store.error());
+  if (!store) return blame_store(config, store.error());
   tool.store = std::move(store).value();
   auto listing = tool.store->catalog().list();
   if (!listing) return config.blame("checkpoint-dir", listing.error());

@@ -3,13 +3,13 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <random>
 #include <string>
 
 #include "base/log_line.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/output_file.h"
 #include "launcher/files.h"
+#include "launcher/lineage.h"
 #include "launcher/train/checkpoint_committer.h"
 #include "launcher/train/checkpoint_session.h"
 #include "launcher/train/host.h"
@@ -28,6 +28,7 @@ constexpr std::size_t kLargestWorkerTrace = std::size_t{1} << 30;
 
 // All that is known before the first worker starts.
 struct Job {
+  Config config;  // in force
   TrainRequest request;
   TrainPlan plan;
   std::uint64_t lineage = 0;
@@ -40,11 +41,6 @@ struct Job {
   }
   int workers() const { return static_cast<int>(plan.plan.workers.size()); }
 };
-
-std::uint64_t random_lineage() {
-  std::random_device device;
-  return (std::uint64_t{device()} << 32) | device();
-}
 
 Outcome check_pipelines(const Config& config, const Job& job) {
   const scheduler::Plan& plan = job.plan.plan;
@@ -65,9 +61,20 @@ Outcome check_data(const Config& config, const TrainRequest& request) {
   return {};
 }
 
-// Everything that can be checked is; the run's directory is made last, so that a refusal leaves nothing behind.
+// A run that goes on has the settings of its checkpoint where it has none of its own.
+Outcome open_checkpoints(const Config& config, Job& job, Streams& streams) {
+  Outcome failure = open_session(config, job.request, job.plan, job.lineage, streams, job.checkpoints.emplace());
+  if (failure) return failure;
+  job.lineage = job.checkpoints->lineage;
+  job.config = job.checkpoints->config;
+  job.request = read_train_request(job.config, host_memory_bytes(), failure);
+  return failure;
+}
+
+// Everything that can be checked is, before the run's directory is made: a refusal leaves nothing behind.
 Outcome prepare(const Config& config, Job& job, Streams& streams) {
   Outcome failure;
+  job.config = config;
   job.request = read_train_request(config, host_memory_bytes(), failure);
   if (failure) return failure;
   auto plan = make_train_plan(job.request);
@@ -77,17 +84,17 @@ Outcome prepare(const Config& config, Job& job, Streams& streams) {
   if (!failure) failure = check_data(config, job.request);
   if (failure) return failure;
   job.lineage = random_lineage();
-  if (job.request.checkpoints) {
-    failure = open_session(config, job.request, job.plan, job.lineage, streams, job.checkpoints.emplace());
-    if (failure) return failure;
-    job.lineage = job.checkpoints->lineage;
-  }
+  return job.request.checkpoints ? open_checkpoints(config, job, streams) : Outcome();
+}
+
+Outcome make_directory(Job& job) {
   const bool is_named = !job.request.output.empty();
   const bool goes_on = job.request.checkpoints && job.request.checkpoints->resume != ResumeWish{};
   auto directory =
       make_run_directory(is_named ? job.request.output : default_run_path(std::time(nullptr), job.lineage), goes_on);
-  if (!directory) return config.blame("output", directory.error());
+  if (!directory) return job.config.blame("output", directory.error());
   job.directory = *std::move(directory);
+  if (const Status kept = write_file(job.directory.config(), print_config(job.config)); !kept) return kept.error();
   return {};
 }
 
@@ -113,10 +120,11 @@ WorkerIdentity identity_of(const Job& job, int rank) {
   return identity;
 }
 
-Supervision supervision_of(const Job& job, const Config& config, RunReporter& reporter) {
+Supervision supervision_of(const Job& job, RunReporter& reporter) {
   Supervision supervision;
   for (int rank = 0; rank < job.workers(); ++rank) {
-    supervision.workers.push_back({sibling_program("everstep-worker"), worker_arguments(config, identity_of(job, rank)),
+    supervision.workers.push_back({sibling_program("everstep-worker"),
+                                   worker_arguments(job.config, identity_of(job, rank)),
                                    job.directory.worker_log(rank)});
   }
   supervision.setup = describe_setup(job.plan.plan);
@@ -150,7 +158,7 @@ RunSummary summary_of(const Job& job, const RunReporter& reporter, const std::ve
   return summary;
 }
 
-Outcome write_trace(const Job& job, const Config& config, Streams& streams) {
+Outcome write_trace(const Job& job, Streams& streams) {
   std::vector<std::string> workers;
   for (int rank = 0; rank < job.workers(); ++rank) {
     auto text = read_file(job.directory.worker_trace(rank), kLargestWorkerTrace);
@@ -159,7 +167,7 @@ Outcome write_trace(const Job& job, const Config& config, Streams& streams) {
   }
   const auto trace = merge_traces(job.plan.plan, workers);
   if (!trace) return trace.error();
-  if (auto failure = write_output_file(config, "trace", *trace, streams)) return failure;
+  if (auto failure = write_output_file(job.config, "trace", *trace, streams)) return failure;
   for (int rank = 0; rank < job.workers(); ++rank) std::filesystem::remove(job.directory.worker_trace(rank));
   return {};
 }
@@ -194,30 +202,33 @@ Outcome run(const Config& config, Streams& streams) {
   Job job;
   Outcome failure = prepare(config, job, streams);
   if (failure) return failure;
-  if (const Status kept = write_file(job.directory.config(), print_config(config)); !kept) return kept.error();
-  log_plan(job, streams);
   const trainer::TrainOptions& options = job.request.options;
+  if (job.steps_before() >= options.steps) {
+    streams.log << LogLine("nothing_to_do").add("step", job.steps_before()).add("steps", options.steps).text()
+                << std::endl;
+    const storage::Manifest& last = job.checkpoints->start->manifest;
+    streams.out << (job.request.json ? idle_summary_json(last) + "\n" : idle_summary_text(last));
+    return {};
+  }
+  failure = make_directory(job);
+  if (failure) return failure;
+  log_plan(job, streams);
   if (job.checkpoints && job.checkpoints->start) {
     streams.log << resumed_event(*job.checkpoints, job.plan) << std::endl;
-    if (job.steps_before() >= options.steps) {
-      streams.log << LogLine("nothing_to_do").add("step", job.steps_before()).add("steps", options.steps).text()
-                  << std::endl;
-      return {};
-    }
   }
 
   RunReporter reporter({options.steps, options.evaluate_every,
                         options.model.tokens_per_minibatch() * job.plan.plan.window, job.directory.metrics()},
                        streams);
   const auto committer = make_committer(job);
-  Supervision supervision = supervision_of(job, config, reporter);
+  Supervision supervision = supervision_of(job, reporter);
   supervision.committer = committer.get();
   const SupervisionEnd end = supervise(supervision);
   await(committer.get(), reporter);
   reporter.on_end();
   if (end.failure) return end.failure;
 
-  if (!job.request.trace.empty()) failure = write_trace(job, config, streams);
+  if (!job.request.trace.empty()) failure = write_trace(job, streams);
   RunSummary summary = summary_of(job, reporter, end.finished);
   if (committer) summary.checkpoints = committer->counts();
   streams.out << (job.request.json ? summary_json(summary) + "\n" : summary_text(summary));
@@ -243,8 +254,9 @@ Command train_command() {
       "and a log per worker. Speed and busy share in the result leave out the first tenth of the updates (at least "
       "one, at most ten) and the last one, where the pipeline fills and drains.\n"
       "With --checkpoint-dir the whole state is saved while training goes on, at the end and when it is stopped, and "
-      "--resume goes on from there: with the same results as if nothing had happened under the same plan, and with "
-      "another number of workers or another plan too. A save that fails is reported and tried again later. A step that "
+      "--resume goes on from there, also with another number of workers or another plan; from a checkpoint that was "
+      "taken in the middle of a run, under the same plan, as if nothing had happened. A save that fails is reported "
+      "and tried again later. A step that "
       "is done again stands in metrics.jsonl twice.";
   spec.examples = {"everstep train --workers=4 --data=examples/corpus.txt",
                    "everstep train --workers=2 --data=corpus.bin --model=gpt2-small --window=32 --steps=1000 --lr=6e-4 "

@@ -10,6 +10,7 @@
 
 #include "base/log_line.h"
 #include "base/text.h"
+#include "launcher/train/caught.h"
 
 namespace everstep::launcher {
 namespace {
@@ -24,7 +25,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 // A commit may fail after HEAD has moved, but not durably. Then nobody knows what a power cut would leave: the files
 // must stay, while the next checkpoint descends from the one before.
 Verdict::Kind verdict_after_failure(const storage::HeadStore& store, const CheckpointName& name) {
-  const auto head = store.read();
+  const auto head = caught([&] { return store.read(); });
   const bool names_another = head && (!*head || (*head)->checkpoint != name);
   return names_another ? Verdict::Kind::kAbandoned : Verdict::Kind::kUnknown;
 }
@@ -107,11 +108,26 @@ void CheckpointCommitter::run() {
     mailbox_.pop_front();
     is_working_ = true;
     lock.unlock();
-    std::visit([this, from = rank](const auto& one) { handle(from, one); }, message);
+    const Status handled = caught([this, from = rank, &what = message]() -> Status {
+      std::visit([&](const auto& one) { handle(from, one); }, what);
+      return {};
+    });
+    if (!handled) answer_after(message, handled.error());
     lock.lock();
     is_working_ = false;
     changed_.notify_all();
   }
+}
+
+// Whatever was thrown, who waits for a verdict gets one.
+void CheckpointCommitter::answer_after(const FromRank& message, const Error& error) {
+  const auto* saved = std::get_if<ShardSaved>(&message);
+  const auto* failed = std::get_if<SaveFailed>(&message);
+  if (saved == nullptr && failed == nullptr) return;
+  const CheckpointName& name = saved != nullptr ? saved->checkpoint : failed->checkpoint;
+  if (answer_again(name)) return;
+  collection_.reset();
+  give_up(name, error, verdict_after_failure(ports_.head, name));
 }
 
 // All workers compute with the same libraries: they are of one build.
@@ -121,8 +137,6 @@ void CheckpointCommitter::handle(int, const Hello& hello) {
   provenance.insert(provenance.end(), hello.libraries.begin(), hello.libraries.end());
   std::sort(provenance.begin(), provenance.end());
 }
-
-void CheckpointCommitter::handle(int, const Validation& validation) { validation_loss_ = validation.loss; }
 
 void CheckpointCommitter::handle(int, const SaveSkipped& skipped) {
   {
@@ -178,13 +192,15 @@ Result<CatalogEntry> CheckpointCommitter::try_commit(const Collection& complete)
     give_up(complete.name, error, Verdict::Kind::kAbandoned);
     return error;
   };
+  if (overtaken_) return give_up_at(*overtaken_);
   const auto shards = read_shards(complete);
   if (!shards) return give_up_at(shards.error());
   const storage::WriterTag writer{incarnation_, std::random_device{}()};
-  auto request = assemble_commit(run_, *shards, parent_, validation_loss_, writer);
+  auto request = assemble_commit(run_, *shards, parent_, writer);
   if (!request) return give_up_at(request.error());
   auto committed = catalog_.commit(*request);
   if (committed) return committed;
+  if (committed.error().code == ErrorCode::kStaleGeneration) overtaken_ = committed.error();
   const Verdict::Kind verdict = verdict_after_failure(ports_.head, complete.name);
   if (verdict == Verdict::Kind::kAbandoned) remove_documents(complete.name, writer);
   give_up(complete.name, committed.error(), verdict);
@@ -220,8 +236,8 @@ void CheckpointCommitter::conclude(const Collection& complete, CatalogEntry comm
     counts_.last_step = committed.manifest.version.value;
     last_ = {};
   }
-  publish({settled_, event_of(committed.manifest, seconds)});
   parent_ = std::move(committed);
+  publish({settled_, event_of(parent_->manifest, seconds)});
   clean_up(complete);
 }
 
@@ -244,7 +260,7 @@ void CheckpointCommitter::clean_up(const Collection& complete) {
   for (const auto& writer : complete.shards) {
     static_cast<void>(ports_.files.files.remove(storage::shard_path(run_.lineage, complete.name, *writer)));
   }
-  const auto pruned = catalog_.prune(retention_, run_.generation);
+  const auto pruned = catalog_.prune(retention_, run_.generation, run_.rejected);
   if (pruned) return;
   LogLine event("checkpoints_not_pruned");
   event.add("reason", pruned.error().message);

@@ -40,7 +40,7 @@ class CheckpointCommitter {
   ~CheckpointCommitter();
 
   // What workers said. Never waits.
-  using FromRank = std::variant<Hello, ShardSaved, SaveFailed, SaveSkipped, Validation>;
+  using FromRank = std::variant<Hello, ShardSaved, SaveFailed, SaveSkipped>;
   void take(int rank, FromRank message);
 
   struct News {
@@ -66,11 +66,11 @@ class CheckpointCommitter {
 
   void run();
   bool answer_again(const storage::CheckpointName& name);
+  void answer_after(const FromRank& message, const Error& error);
   void handle(int rank, const Hello& hello);
   void handle(int rank, const ShardSaved& saved);
   void handle(int rank, const SaveFailed& failed);
   void handle(int rank, const SaveSkipped& skipped);
-  void handle(int rank, const Validation& validation);
 
   void commit(const Collection& complete);
   Result<storage::CatalogEntry> try_commit(const Collection& complete);
@@ -89,9 +89,9 @@ class CheckpointCommitter {
   storage::CatalogPorts ports_;
   storage::Catalog catalog_;
   std::optional<storage::CatalogEntry> parent_;
-  std::optional<double> validation_loss_;
   std::optional<Collection> collection_;
   std::optional<Verdict> settled_;  // the last one
+  std::optional<Error> overtaken_;  // another run commits to this job: this one saves no more
   bool has_told_libraries_ = false;
   const std::uint32_t incarnation_;
 

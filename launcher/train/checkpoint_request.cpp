@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "launcher/checkpoint/retention_options.h"
 #include "launcher/checkpoint/store_options.h"
 #include "launcher/values.h"
 
@@ -18,15 +19,6 @@ std::vector<OptionSpec> schedule_of_saves() {
        .value_name = "N",
        .default_text = "100",
        .help = "Updates between checkpoints; with an r behind it, rounds: 3r also saves inside windows"},
-      {.name = "keep-last", .value_name = "N", .default_text = "3", .help = "Newest checkpoints to keep, at least 2"},
-      {.name = "keep-every",
-       .value_name = "N",
-       .default_text = "0",
-       .help = "Keep also those at multiples of so many updates; 0 for none"},
-      {.name = "keep-best",
-       .value_name = "N",
-       .default_text = "0",
-       .help = "Keep also so many with the lowest validation loss"},
       {.name = "resume",
        .value_name = "STEP",
        .default_text = "no",
@@ -76,7 +68,9 @@ Outcome refuse_without_directory(const Config& config) {
 
 std::vector<OptionSpec> checkpoint_options() {
   std::vector<OptionSpec> options = store_options(false);
-  const std::vector<OptionSpec> more = schedule_of_saves();
+  std::vector<OptionSpec> more = schedule_of_saves();
+  const std::vector<OptionSpec> retention = retention_options();
+  more.insert(more.begin() + 1, retention.begin(), retention.end());
   options.insert(options.begin() + 1, more.begin(), more.end());
   return options;
 }
@@ -88,9 +82,7 @@ std::optional<CheckpointRequest> read_checkpoint_request(const Config& config, O
   }
   Values values(config);
   CheckpointRequest request;
-  request.retention.keep_last = static_cast<int>(values.integer("keep-last", {.min = 2, .max = kMost}));
-  request.retention.keep_every = values.integer("keep-every", {.min = 0});
-  request.retention.keep_best = static_cast<int>(values.integer("keep-best", {.min = 0, .max = kMost}));
+  request.retention = read_retention(values);
   request.policy.at_end = true;
   const std::string interval = values.text("checkpoint-every");
   const auto resume = parse_resume(values.text("resume"));

@@ -6,8 +6,10 @@
 #include "base/log_line.h"
 #include "base/version.h"
 #include "launcher/checkpoint/long_work.h"
+#include "launcher/checkpoint/store_options.h"
 #include "launcher/train/data_digest.h"
 #include "launcher/train/resume_rules.h"
+#include "storage/hdf5/hdf5_format.h"
 #include "trainer/state_tensors.h"
 
 namespace everstep::launcher {
@@ -15,12 +17,15 @@ namespace {
 
 using Kind = ResumeWish::Kind;
 
-Result<storage::CatalogEntry> find_newest(const storage::Catalog& catalog, std::optional<Version> step,
-                                          Streams& streams) {
+Result<storage::CatalogEntry> find_newest(std::optional<Version> step, Streams& streams, CheckpointSession& session) {
+  const storage::Catalog& catalog = session.store->catalog();
   const auto on_damage = [&](const storage::Damage& damage) {
     LogLine event("checkpoint_damaged");
     event.add("checkpoint", damage.checkpoint).add("reason", damage.error.message);
-    if (damage.name) event.add("position", damage.name->position.value);
+    if (damage.name) {
+      event.add("position", damage.name->position.value);
+      session.rejected.push_back(*damage.name);
+    }
     streams.log << event.text() << std::endl;
   };
   const auto accept = [&](const storage::CatalogEntry& entry) -> Status {
@@ -36,6 +41,7 @@ Outcome find_start(const Config& config, const CheckpointRequest& request, Strea
   const storage::Catalog& catalog = session.store->catalog();
   const auto listing = catalog.list();
   if (!listing) return config.blame("checkpoint-dir", listing.error());
+  session.found = listing->newest;
   const bool is_empty = listing->entries.empty() && listing->damaged.empty();
   if (request.resume.kind == Kind::kNever) {
     if (is_empty) return {};
@@ -44,7 +50,7 @@ Outcome find_start(const Config& config, const CheckpointRequest& request, Strea
   }
   if (request.resume.kind == Kind::kAuto && is_empty) return {};
   const bool has_step = request.resume.kind == Kind::kStep;
-  auto found = find_newest(catalog, has_step ? std::optional(Version{request.resume.step}) : std::nullopt, streams);
+  auto found = find_newest(has_step ? std::optional(Version{request.resume.step}) : std::nullopt, streams, session);
   if (!found) return config.blame("resume", found.error());
   session.start = std::move(found).value();
   return {};
@@ -54,22 +60,30 @@ Outcome find_start(const Config& config, const CheckpointRequest& request, Strea
 Outcome open_store(const Config& config, const CheckpointRequest& request, CheckpointSession& session) {
   const bool must_exist = request.resume.kind == Kind::kNewest || request.resume.kind == Kind::kStep;
   auto store = open_checkpoint_store(request.store, must_exist ? StoreAccess::kExisting : StoreAccess::kCreate);
-  if (!store) return config.blame("checkpoint-dir", store.error());
+  if (!store) return blame_store(config, store.error());
   session.store = std::move(store).value();
+  auto lock = session.store->catalog().lock();
+  if (!lock) return config.blame("checkpoint-dir", lock.error());
+  session.lock = std::move(lock).value();
   return {};
 }
 
-Outcome check_settings(const Config& config, const TrainRequest& request, CheckpointSession& session) {
+Outcome check_settings(const Config& config, const TrainRequest& request, Streams& streams,
+                       CheckpointSession& session) {
   std::string digest;
   if (request.data) {
     auto computed = data_digest(request.data->path, session.store->files().hashing);
     if (!computed) return config.blame("data", computed.error());
     digest = std::move(computed).value();
   }
-  session.settings = stored_settings(config, digest);
+  session.config = config;
+  if (session.start) session.config = with_stored_rate_steps(config, session.start->manifest.configuration);
+  session.settings = stored_settings(session.config, digest);
   if (!session.start) return {};
-  const Status same = check_same_settings(session.start->manifest.configuration, session.settings);
+  const storage::Settings& stored = session.start->manifest.configuration;
+  const Status same = check_same_settings(stored, session.settings);
   if (!same) return config.blame("resume", same.error());
+  if (const auto event = rate_steps_event(session.config, stored)) streams.log << *event << std::endl;
   return {};
 }
 
@@ -122,7 +136,7 @@ Outcome open_session(const Config& config, const TrainRequest& request, const Tr
   const auto generation = session.store->catalog().next_generation();
   if (!generation) return config.blame("checkpoint-dir", generation.error());
   session.generation = *generation;
-  failure = check_settings(config, request, session);
+  failure = check_settings(config, request, streams, session);
   if (!failure) failure = check_disk(config, request, session);
   return failure;
 }
@@ -134,14 +148,12 @@ RunFacts facts_of(const CheckpointSession& session, const TrainRequest& request,
   facts.generation = session.generation;
   facts.plan = stored_plan(plan.plan);
   facts.plan_text = ledger_plan_text(plan.plan);
-  facts.is_asynchronous = scheduler::is_asynchronous(plan.plan.kind);
   facts.blocks = request.options.model.blocks();
   facts.accumulation = trainer::accumulation_name(request.options.accumulation);
-  facts.evaluate_every = request.options.evaluate_every;
-  if (session.start) facts.first_window = session.start->manifest.version.value;
-  facts.continues_live = session.continues_live;
+  facts.found = session.found;
+  facts.rejected = session.rejected;
   facts.configuration = session.settings;
-  facts.provenance = {{"everstep", std::string(kVersion)}};
+  facts.provenance = {{"everstep", std::string(kVersion)}, {"hdf5", storage::hdf5_version()}};
   return facts;
 }
 

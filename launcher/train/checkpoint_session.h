@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "launcher/checkpoint/checkpoint_store.h"
 #include "launcher/command.h"
@@ -14,11 +15,15 @@ namespace everstep::launcher {
 // The checkpoints of one run, from the side of its supervisor: where they are, and where the run starts.
 struct CheckpointSession {
   std::unique_ptr<CheckpointStore> store;
+  std::unique_ptr<storage::Lock> lock;  // nobody else commits meanwhile
   std::uint64_t lineage = 0;
   Generation generation;
-  std::optional<storage::CatalogEntry> start;  // resumed from; nothing: the beginning
-  bool continues_live = false;                 // from a live checkpoint, under its plan
-  storage::Settings settings;                  // of this run, as its checkpoints keep them
+  std::optional<storage::CatalogEntry> start;     // resumed from; nothing: the beginning
+  std::optional<storage::Head> found;             // the newest, good or not
+  std::vector<storage::CheckpointName> rejected;  // damaged ones
+  bool continues_live = false;                    // from a live checkpoint, under its plan
+  Config config;                                  // in force: with the checkpoint's --lr-steps if none was given
+  storage::Settings settings;                     // of this run, as its checkpoints keep them
 };
 
 // Opens the job's directory, finds where to start as --resume says, and checks that the run may go on from there and
@@ -30,7 +35,7 @@ Outcome open_session(const Config& config, const TrainRequest& request, const Tr
 // What all its checkpoints have in common.
 RunFacts facts_of(const CheckpointSession& session, const TrainRequest& request, const TrainPlan& plan);
 
-// About the start of a run that goes on: `event=resumed step=… position=… kind=live plan=same continues=live`.
+// About the start of a run that goes on: `event=resumed step=… position=… kind=live plan=same pipeline=continued`.
 std::string resumed_event(const CheckpointSession& session, const TrainPlan& plan);
 
 // What one checkpoint of the model needs at most.

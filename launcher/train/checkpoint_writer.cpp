@@ -4,9 +4,9 @@
 #include <chrono>
 #include <iterator>
 #include <random>
-#include <tuple>
 #include <utility>
 
+#include "launcher/train/caught.h"
 #include "launcher/train/parallel.h"
 #include "trainer/state_tensors.h"
 
@@ -19,10 +19,6 @@ using Clock = std::chrono::steady_clock;
 
 storage::CheckpointName name_of(const trainer::StagedCut& cut, Generation generation) {
   return {generation, cut.position, cut.nonce};
-}
-
-bool is_ordered(const FileRecord& a, const FileRecord& b) {
-  return std::tuple(a.block, a.kind) < std::tuple(b.block, b.kind);
 }
 
 storage::LedgerEntry entry_of(const trainer::WindowHistory& window, const WriterSetup& setup) {
@@ -43,6 +39,12 @@ Status status_of(Verdict::Kind verdict) {
 }
 
 }  // namespace
+
+std::uint64_t largest_history_bytes(std::int64_t windows, std::int64_t minibatches) {
+  constexpr std::uint64_t kPerWindow = 384;  // names, numbers and the plan's text
+  constexpr std::uint64_t kPerLoss = 40;     // indentation, sign, 17 digits, exponent, comma
+  return static_cast<std::uint64_t>(windows) * kPerWindow + static_cast<std::uint64_t>(minibatches) * kPerLoss;
+}
 
 Error last_save_failed() {
   return {ErrorCode::kUnavailable, "the last checkpoint was not committed", "the supervisor's log says why"};
@@ -120,10 +122,10 @@ void CheckpointWriter::run() {
 void CheckpointWriter::save_part(const trainer::StagedCut& cut) {
   const auto start = Clock::now();
   const storage::CheckpointName name = name_of(cut, setup_.generation);
-  for (const trainer::WindowHistory& window : cut.history) {
-    if (setup_.rank == 0) history_.push_back(entry_of(window, setup_));
-  }
-  const auto shard = write(cut);
+  const auto shard = caught([&] {
+    remember(cut.history);
+    return write(cut);
+  });
   {
     const std::scoped_lock lock(mutex_);
     stage_ = Stage::kAwaitingVerdict;
@@ -136,10 +138,27 @@ void CheckpointWriter::save_part(const trainer::StagedCut& cut) {
   }
 }
 
+void CheckpointWriter::remember(const std::vector<trainer::WindowHistory>& windows) {
+  for (const trainer::WindowHistory& window : windows) {
+    if (setup_.rank == 0) history_.push_back(entry_of(window, setup_));
+  }
+}
+
+Status CheckpointWriter::check_history() const {
+  std::int64_t minibatches = 0;
+  for (const storage::LedgerEntry& entry : history_) minibatches += std::ssize(entry.losses);
+  if (largest_history_bytes(std::ssize(history_), minibatches) <= kLargestHistory) return {};
+  return Error{
+      ErrorCode::kUnavailable,
+      "the losses of " + std::to_string(history_.size()) + " windows since the last checkpoint do not fit into one",
+      "this run cannot save any more: resume from its last checkpoint"};
+}
+
 Result<storage::WriterTag> CheckpointWriter::write(const trainer::StagedCut& cut) {
   if (!cut.usable) {
     return Error{ErrorCode::kUnavailable, "a gradient of the window could not be represented", "the next one will do"};
   }
+  EVERSTEP_TRY(check_history());
   const storage::CheckpointName name = name_of(cut, setup_.generation);
   const std::string directory = storage::directory_of(setup_.lineage, name);
   EVERSTEP_TRY(storage::Catalog(ports_).make_directory(setup_.lineage, name));
@@ -179,7 +198,7 @@ Result<std::vector<FileRecord>> CheckpointWriter::write_files(const trainer::Sta
     return {};
   }));
   std::move(fresh.begin(), fresh.end(), std::back_inserter(records));
-  std::sort(records.begin(), records.end(), is_ordered);
+  std::sort(records.begin(), records.end(), storage::comes_before);
   return records;
 }
 
@@ -190,6 +209,8 @@ storage::Shard CheckpointWriter::shard_of(const trainer::StagedCut& cut, std::ve
   shard.name = name_of(cut, setup_.generation);
   shard.version = cut.version;
   shard.applied = cut.applied;
+  shard.began_drained = cut.began_drained;
+  shard.validation_loss = cut.validation_loss;
   shard.files = std::move(files);
   for (const trainer::MinibatchLoss& loss : cut.losses) shard.window_losses.push_back({loss.minibatch, loss.loss});
   std::sort(shard.window_losses.begin(), shard.window_losses.end(),
@@ -221,7 +242,10 @@ void CheckpointWriter::settle(Verdict::Kind verdict) {
     predecessor_files_ = std::exchange(files_, {});
     history_.clear();
   } else if (verdict == Verdict::Kind::kAbandoned) {
-    remove_files(name_);
+    static_cast<void>(caught([this]() -> Status {
+      remove_files(name_);
+      return {};
+    }));
   } else {
     predecessor_.reset();
   }

@@ -11,6 +11,7 @@
 
 #include "launcher/train/control_message.h"
 #include "storage/catalog.h"
+#include "storage/documents.h"
 #include "storage/ledger.h"
 #include "storage/shard.h"
 #include "trainer/checkpoint.h"
@@ -28,6 +29,11 @@ struct WriterSetup {
   trainer::ModelConfig model;
   trainer::Accumulation accumulation = trainer::Accumulation::kFloat;
 };
+
+// What so many windows of so many minibatches take at most as text in one document, and how much of it is allowed: a
+// document that is written must be readable.
+std::uint64_t largest_history_bytes(std::int64_t windows, std::int64_t minibatches);
+inline constexpr std::uint64_t kLargestHistory = storage::kLargestDocument / 4 * 3;
 
 // What finish() returns if the last cut was not saved. The training itself is not affected by it.
 Error last_save_failed();
@@ -60,6 +66,8 @@ class CheckpointWriter final : public trainer::CheckpointSink {
 
   void run();
   void save_part(const trainer::StagedCut& cut);
+  Status check_history() const;
+  void remember(const std::vector<trainer::WindowHistory>& windows);
   Result<storage::WriterTag> write(const trainer::StagedCut& cut);
   Result<std::vector<storage::FileRecord>> write_files(const trainer::StagedCut& cut);
   storage::Shard shard_of(const trainer::StagedCut& cut, std::vector<storage::FileRecord> files);

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 namespace everstep::launcher {
@@ -67,19 +66,13 @@ std::optional<double> last_loss(const std::vector<LedgerEntry>& history, const P
   return std::isfinite(mean) ? std::optional(mean) : std::nullopt;
 }
 
-bool begins_drained(const RunFacts& run, std::int64_t window) {
-  if (!run.is_asynchronous) return true;
-  if (window == run.first_window) return !run.continues_live;
-  return run.evaluate_every > 0 && window % run.evaluate_every == 0;
-}
-
-LedgerEntry unfinished_entry(const RunFacts& run, std::int64_t window, const Losses& losses) {
+LedgerEntry unfinished_entry(const RunFacts& run, const Shard& shard, const Losses& losses) {
   LedgerEntry entry;
-  entry.window = window;
+  entry.window = shard.version.value;
   entry.end = static_cast<int>(losses.size());
   entry.generation = run.generation;
   entry.plan = run.plan_text;
-  entry.flushed = begins_drained(run, window);
+  entry.flushed = shard.began_drained;
   for (const auto& [minibatch, loss] : losses) entry.losses.push_back(loss);
   return entry;
 }
@@ -126,8 +119,7 @@ void list_windows(Manifest& manifest, const std::vector<LedgerEntry>& entries) {
 std::vector<storage::FileRecord> files_of(const std::vector<Shard>& shards) {
   std::vector<storage::FileRecord> files;
   for (const Shard& shard : shards) files.insert(files.end(), shard.files.begin(), shard.files.end());
-  std::sort(files.begin(), files.end(),
-            [](const auto& a, const auto& b) { return std::tuple(a.block, a.kind) < std::tuple(b.block, b.kind); });
+  std::sort(files.begin(), files.end(), storage::comes_before);
   return files;
 }
 
@@ -138,6 +130,7 @@ Manifest describe_run(const RunFacts& run, const Shard& shard) {
   manifest.name = shard.name;
   manifest.version = shard.version;
   manifest.applied = shard.applied;
+  manifest.validation_loss = shard.validation_loss;
   manifest.plan = run.plan;
   manifest.blocks = run.blocks;
   manifest.accumulation = run.accumulation;
@@ -166,23 +159,22 @@ storage::StoredPlan stored_plan(const scheduler::Plan& plan) {
 }
 
 Result<CommitRequest> assemble_commit(const RunFacts& run, const std::vector<Shard>& shards, const Parent& parent,
-                                      std::optional<double> validation_loss, storage::WriterTag writer) {
+                                      storage::WriterTag writer) {
   EVERSTEP_CHECK(!shards.empty(), "a checkpoint has at least one shard");
   EVERSTEP_TRY(check_agreement(run, shards));
   CommitRequest request;
   request.writer = writer;
   request.parent = parent;
+  request.found = run.found;
   Manifest& manifest = request.manifest;
   manifest = describe_run(run, shards.front());
   manifest.files = files_of(shards);
 
   std::vector<LedgerEntry> entries = history_of(shards);
   manifest.loss = last_loss(entries, parent);
-  manifest.validation_loss = validation_loss;
   if (parent) {
     manifest.flushed = parent->manifest.flushed;
     manifest.skipped = parent->manifest.skipped;
-    if (!validation_loss) manifest.validation_loss = parent->manifest.validation_loss;
   }
   if (const int into_window = manifest.minibatches_into_window(); into_window > 0) {
     const Losses losses = losses_of_unfinished_window(shards, parent);
@@ -191,7 +183,7 @@ Result<CommitRequest> assemble_commit(const RunFacts& run, const std::vector<Sha
                            std::to_string(into_window));
     }
     for (const auto& [minibatch, loss] : losses) manifest.window_losses.push_back({minibatch, loss});
-    entries.push_back(unfinished_entry(run, manifest.version.value, losses));
+    entries.push_back(unfinished_entry(run, shards.front(), losses));
   }
   request.ledger = segment_of(run, manifest, parent, std::move(entries));
   list_windows(manifest, request.ledger.entries);

@@ -20,12 +20,10 @@ struct RunFacts {
   Generation generation;
   storage::StoredPlan plan;
   std::string plan_text;  // as ledger entries name it
-  bool is_asynchronous = false;
   int blocks = 0;
   std::string accumulation;
-  std::int64_t evaluate_every = 0;  // updates between drains; 0: none
-  std::int64_t first_window = 0;    // where the run began
-  bool continues_live = false;      // it began on a full pipeline
+  std::optional<storage::Head> found;             // the newest checkpoint when it began
+  std::vector<storage::CheckpointName> rejected;  // found damaged when it began
   storage::Settings configuration;
   storage::Settings provenance;
 };
@@ -40,7 +38,7 @@ storage::StoredPlan stored_plan(const scheduler::Plan& plan);
 // last. The ledger covers what lies between the two. kInternal if the shards do not fit together.
 Result<storage::CommitRequest> assemble_commit(const RunFacts& run, const std::vector<storage::Shard>& shards,
                                                const std::optional<storage::CatalogEntry>& parent,
-                                               std::optional<double> validation_loss, storage::WriterTag writer);
+                                               storage::WriterTag writer);
 
 // How the state of a checkpoint was taken.
 trainer::CutKind cut_kind_of(const storage::Manifest& manifest);

@@ -26,12 +26,15 @@ std::vector<std::string> files_at(const std::string& path) {
   return files;
 }
 
-// Start of each sample, ascending, all within the file. Those of a file below 64 MiB cover it and may overlap.
+// Start of each sample, ascending, the first at the start and the last at the end of the file. Those of a file below
+// 64 MiB cover it and may overlap.
 std::vector<std::uint64_t> sample_offsets(std::uint64_t size) {
   const std::uint64_t count = std::clamp<std::uint64_t>((size + kSampleBytes - 1) / kSampleBytes, 1, kSamples);
   std::vector<std::uint64_t> offsets;
   const std::uint64_t room = size - std::min(size, kSampleBytes);
-  for (std::uint64_t i = 0; i < count; ++i) offsets.push_back(count == 1 ? 0 : room / (count - 1) * i);
+  // room * i / gaps, without a product that could overflow.
+  const std::uint64_t gaps = std::max<std::uint64_t>(count - 1, 1);
+  for (std::uint64_t i = 0; i < count; ++i) offsets.push_back(room / gaps * i + room % gaps * i / gaps);
   return offsets;
 }
 

@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "launcher/train/caught.h"
+
 namespace everstep::launcher {
 
 int file_threads(int workers) {
@@ -20,17 +22,21 @@ Status for_each_in_parallel(std::size_t count, int threads, const std::function<
   Status first;
   const auto work = [&] {
     for (std::size_t i = next++; i < count && !has_failed; i = next++) {
-      Status status = task(i);
+      Status status = caught([&] { return task(i); });
       if (status) continue;
       const std::scoped_lock lock(mutex);
       if (!has_failed.exchange(true)) first = std::move(status);
     }
   };
-  std::vector<std::thread> helpers;
   const std::size_t helper_count =
       std::min(static_cast<std::size_t>(std::max(1, threads)), std::max<std::size_t>(count, 1)) - 1;
-  helpers.reserve(helper_count);
-  for (std::size_t i = 0; i < helper_count; ++i) helpers.emplace_back(work);
+  std::vector<std::thread> helpers;
+  // This thread does what no other does.
+  static_cast<void>(caught([&]() -> Status {
+    helpers.reserve(helper_count);
+    for (std::size_t i = 0; i < helper_count; ++i) helpers.emplace_back(work);
+    return {};
+  }));
   work();
   for (std::thread& helper : helpers) helper.join();
   return first;

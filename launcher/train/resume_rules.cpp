@@ -2,9 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <string_view>
 
+#include "base/log_line.h"
 #include "base/text.h"
+#include "launcher/checkpoint/stored_model.h"
 #include "launcher/train/commit_assembly.h"
 #include "launcher/train/train_request.h"
 
@@ -12,34 +17,39 @@ namespace everstep::launcher {
 namespace {
 
 constexpr std::string_view kDataDigest = "data-digest";
+constexpr std::string_view kRateSteps = "lr-steps";
 
-constexpr auto kMayDiffer = std::to_array<std::string_view>({
-    "steps",          "lr-steps",
-    "min-lr",  // how long, and to where
-    "workers",        "schedule",
-    "depth",          "pipelines",
-    "width",                         // the plan
-    "synchronous",    "memory-gib",  //
-    "bind",           "port",
-    "timeout",        "output",
-    "trace",          "json",  // processes, files, logs
-    "checkpoint-dir", "checkpoint-every",
-    "keep-last",      "keep-every",
-    "keep-best",      "resume",  // checkpoints
-    "secret-file",               //
-    "data",                      // may have moved: its digest tells whether it is the same
-});
+using Names = std::span<const std::string_view>;
+
+constexpr std::array<std::string_view, 3> kLength{"steps", "lr-steps", "min-lr"};
+constexpr std::array<std::string_view, 7> kPlan{"workers", "schedule",    "depth",     "pipelines",
+                                                "width",   "synchronous", "memory-gib"};
+constexpr std::array<std::string_view, 1> kEqualBits{"recompute"};
+constexpr std::array<std::string_view, 6> kProcesses{"bind", "port", "timeout", "output", "trace", "json"};
+constexpr std::array<std::string_view, 7> kCheckpoints{"checkpoint-dir", "checkpoint-every", "keep-last",  "keep-every",
+                                                       "keep-best",      "resume",           "secret-file"};
+constexpr std::array<std::string_view, 1> kMayHaveMoved{"data"};  // its digest tells whether it is the same
+
+constexpr std::array<Names, 6> kMayDiffer{kLength, kPlan, kEqualBits, kProcesses, kCheckpoints, kMayHaveMoved};
 
 bool may_differ(std::string_view name) {
-  return std::find(kMayDiffer.begin(), kMayDiffer.end(), name) != kMayDiffer.end();
+  return std::any_of(kMayDiffer.begin(), kMayDiffer.end(),
+                     [&](Names group) { return std::find(group.begin(), group.end(), name) != group.end(); });
 }
 
-// 0.10 is 0.1.
+template <typename Number>
+std::optional<bool> compare_as(const std::string& a, const std::string& b) {
+  const auto number_a = parse_number<Number>(a);
+  const auto number_b = parse_number<Number>(b);
+  if (!number_a || !number_b) return std::nullopt;
+  return *number_a == *number_b;
+}
+
+// 0.10 is 0.1. Whole numbers first: large ones that differ may be the same double.
 bool is_same_value(const std::string& a, const std::string& b) {
   if (a == b) return true;
-  const auto number_a = parse_number<double>(a);
-  const auto number_b = parse_number<double>(b);
-  return number_a && number_b && *number_a == *number_b;
+  if (const auto same = compare_as<std::int64_t>(a, b)) return *same;
+  return compare_as<double>(a, b).value_or(false);
 }
 
 std::string shown(const std::string& value) { return value.empty() ? "not set" : value; }
@@ -54,11 +64,28 @@ std::string difference(const std::string& name, const std::string& old_value, co
 storage::Settings stored_settings(const Config& config, const std::string& data_digest) {
   storage::Settings settings;
   for (const OptionSpec& option : train_options()) {
-    settings.emplace_back(option.name, config.setting(option.name).text.value_or(""));
+    const bool follows_steps = option.name == kRateSteps && !config.is_set(kRateSteps);
+    settings.emplace_back(option.name, config.setting(follows_steps ? "steps" : option.name).text.value_or(""));
   }
   settings.emplace_back(kDataDigest, data_digest);
   std::sort(settings.begin(), settings.end());
   return settings;
+}
+
+Config with_stored_rate_steps(Config config, const storage::Settings& stored) {
+  const std::string_view rate_steps = setting_of(stored, kRateSteps);
+  if (config.is_set(kRateSteps) || rate_steps.empty()) return config;
+  const auto setting = std::find_if(config.settings.begin(), config.settings.end(),
+                                    [](const Setting& one) { return one.name == kRateSteps; });
+  setting->text = std::string(rate_steps);
+  return config;
+}
+
+std::optional<std::string> rate_steps_event(const Config& config, const storage::Settings& stored) {
+  const std::string old_steps(setting_of(stored, kRateSteps));
+  const std::string new_steps = config.setting(kRateSteps).text.value_or("");
+  if (old_steps.empty() || new_steps.empty() || is_same_value(old_steps, new_steps)) return std::nullopt;
+  return LogLine("learning_rate_end_changed").add("old", old_steps).add("new", new_steps).text();
 }
 
 Status check_same_settings(const storage::Settings& stored, const storage::Settings& now) {

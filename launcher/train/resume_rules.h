@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -11,12 +12,19 @@
 namespace everstep::launcher {
 
 // The settings of a run as its checkpoints keep them: every option of `everstep train`, empty if it is not set, and
-// "data-digest", which stands for the data itself.
+// "data-digest", which stands for the data itself. Where the learning rate ends is always told: a longer run that goes
+// on from there must not bend it.
 storage::Settings stored_settings(const Config& config, const std::string& data_digest);
 
+// With the --lr-steps of the checkpoint if none is set.
+Config with_stored_rate_steps(Config config, const storage::Settings& stored);
+
+// `event=learning_rate_end_changed old=… new=…` if the configuration sets another end than the checkpoint has.
+std::optional<std::string> rate_steps_event(const Config& config, const storage::Settings& stored);
+
 // Refuses to go on under other settings than those that decide what is computed, naming option, old and new value of
-// all that differ. May differ: how long to train, where the learning rate ends, the plan and its workers, files, logs
-// and checkpoints. What the checkpoint does not know (an imported one) is not compared.
+// all that differ. May differ: how long to train, where the learning rate ends, the plan and its workers,
+// recomputation, files, logs and checkpoints. What the checkpoint does not know (an imported one) is not compared.
 Status check_same_settings(const storage::Settings& stored, const storage::Settings& now);
 
 // Where the trainer goes on from that checkpoint under that plan.

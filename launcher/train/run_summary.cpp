@@ -75,4 +75,18 @@ std::string summary_text(const RunSummary& summary) {
   return text + "\noutput     " + summary.output + "\n";
 }
 
+std::string idle_summary_json(const storage::Manifest& last) {
+  Json json = Json::object();
+  json.set("steps", last.version.value).set("loss", last.loss ? finite_or_null(*last.loss) : Json(nullptr));
+  json.set("validation_loss", last.validation_loss ? finite_or_null(*last.validation_loss) : Json(nullptr));
+  CheckpointCounts counts;
+  counts.last_step = last.version.value;
+  return storage::to_text(json.set("checkpoints", checkpoints_json(counts)), 0);
+}
+
+std::string idle_summary_text(const storage::Manifest& last) {
+  const std::string step = std::to_string(last.version.value);
+  return "steps      " + step + " before, nothing left to do\ncheckpoint step " + step + "\n";
+}
+
 }  // namespace everstep::launcher

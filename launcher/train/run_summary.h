@@ -35,4 +35,8 @@ std::string summary_json(const RunSummary& summary);
 // A few lines for people.
 std::string summary_text(const RunSummary& summary);
 
+// The same of a run that had nothing left to do after its last checkpoint: what is known from there.
+std::string idle_summary_json(const storage::Manifest& last);
+std::string idle_summary_text(const storage::Manifest& last);
+
 }  // namespace everstep::launcher

@@ -94,10 +94,7 @@ class Supervisor {
 
   void take(Worker&, const Alive&) {}
   void take(Worker&, const trainer::StepReport& report) { supervision_.on_step(report); }
-  void take(Worker& worker, const Validation& validation) {
-    tell_committer(worker, validation);
-    supervision_.on_validation(validation);
-  }
+  void take(Worker&, const Validation& validation) { supervision_.on_validation(validation); }
   void take(Worker& worker, const ShardSaved& saved) { tell_committer(worker, saved); }
   void take(Worker& worker, const SaveFailed& failed) { tell_committer(worker, failed); }
   void take(Worker& worker, const SaveSkipped& skipped) { tell_committer(worker, skipped); }

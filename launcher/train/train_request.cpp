@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "launcher/commands/planning_options.h"
+#include "launcher/train/checkpoint_writer.h"
 #include "launcher/values.h"
 #include "scheduler/model_shape.h"
 #include "trainer/fixed_point.h"
@@ -150,6 +151,15 @@ class RequestReader {
   Outcome failure_;
 };
 
+// Half of what a checkpoint can hold, so that one save may fail. A window has at least one round.
+Outcome check_interval(const Config& config, const trainer::CheckpointPolicy& policy, std::int64_t window) {
+  const std::int64_t windows = std::max<std::int64_t>(policy.every_updates, policy.every_rounds);
+  if (largest_history_bytes(windows, windows * window) <= kLargestHistory / 2) return {};
+  return config.reject("checkpoint-every", "a checkpoint cannot hold the losses of so many minibatches",
+                       "with --window=" + std::to_string(window) + " at most " +
+                           std::to_string(kLargestHistory / 2 / largest_history_bytes(1, window)));
+}
+
 }  // namespace
 
 TrainRequest read_train_request(const Config& config, std::int64_t host_memory_bytes, Outcome& failure) {
@@ -193,8 +203,11 @@ TrainRequest read_train_request(const Config& config, std::int64_t host_memory_b
   failure = reader.failure();
   if (!failure) request.checkpoints = read_checkpoint_request(config, failure);
   if (failure) return request;
-  if (request.checkpoints) options.checkpoints = request.checkpoints->policy;
-  if (const Status checked = check(options.model); !checked) failure = Failure(checked.error());
+  if (request.checkpoints) {
+    options.checkpoints = request.checkpoints->policy;
+    failure = check_interval(config, options.checkpoints, request.plan.window);
+  }
+  if (const Status checked = check(options.model); !failure && !checked) failure = Failure(checked.error());
   if (const Status checked = check(options.learning_rate); !failure && !checked) failure = Failure(checked.error());
   return request;
 }

@@ -80,13 +80,13 @@ class WorkerProcess {
     options.generation = identity_.generation;
     if (checkpoints_) options.resume = checkpoints_->start();
     const auto result = train(options, **data, **transport, hooks());
-    // A last checkpoint that failed is the supervisor's to tell: the training has ended well.
-    if (!result && result.error() != last_save_failed()) {
+    if (!result) {
       log_recorder(recorder_);
       return result.error();
     }
     EVERSTEP_TRY((*transport)->close(options.peer_timeout));
-    return Finished{steps_, skipped_, peak_resident_bytes() - before};
+    // A last checkpoint that failed (result->saved) is the supervisor's to tell: the training has ended well.
+    return Finished{result->steps, result->skipped, peak_resident_bytes() - before};
   }
 
  private:
@@ -112,7 +112,9 @@ class WorkerProcess {
     options.log = log_event;
     const auto listener = trainer::UcxListener::listen(options);
     if (!listener) return listener.error();
-    link_.send(Hello{describe_setup(plan_.plan), (*listener)->address(), {{"kernels", trainer::cpu_capability()}}});
+    link_.send(Hello{describe_setup(plan_.plan),
+                     (*listener)->address(),
+                     {{"kernels", trainer::cpu_capability()}, {"libtorch", trainer::torch_version()}}});
     return (*listener)->connect(link_.wait_for_start().addresses, request_.options.peer_timeout);
   }
 
@@ -121,12 +123,8 @@ class WorkerProcess {
     hooks.now = monotonic_now;
     hooks.recorder = &recorder_;
     hooks.stop_requested = [this] { return link_.stop_requested(); };
-    hooks.on_step = [this](const trainer::StepReport& report) {
-      steps_ = report.step;
-      if (report.skipped) ++skipped_;
-      if (identity_.rank == 0) link_.send(report);
-    };
     if (identity_.rank == 0) {
+      hooks.on_step = [this](const trainer::StepReport& report) { link_.send(report); };
       hooks.on_validation = [this](std::int64_t step, double loss) { link_.send(Validation{step, loss}); };
     }
     if (!request_.trace.empty()) {
@@ -160,8 +158,6 @@ class WorkerProcess {
   TrainPlan plan_;
   std::ofstream trace_;
   std::unique_ptr<WorkerCheckpoints> checkpoints_;  // with --checkpoint-dir only
-  std::int64_t steps_ = 0;
-  std::int64_t skipped_ = 0;
 };
 
 Result<Finished> work(const std::vector<std::string>& args, ControlLink& link) {

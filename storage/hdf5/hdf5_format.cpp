@@ -9,13 +9,15 @@
 #include <string_view>
 #include <vector>
 
+#include <hdf5.h>
+
+#include "storage/bounds.h"
 #include "storage/hdf5/hdf5_find.h"
 #include "storage/hdf5/hdf5_layout.h"
 
 namespace everstep::storage {
 namespace {
 
-constexpr std::size_t kMostTensors = 4096;
 constexpr std::size_t kLongestText = 1000;
 
 Status check_text(std::string_view name, std::string_view text) {
@@ -27,8 +29,8 @@ Status check_text(std::string_view name, std::string_view text) {
 Status check(const TensorFileSpec& spec) {
   EVERSTEP_TRY(check_text("job", spec.attributes.job));
   EVERSTEP_TRY(check_text("kind", spec.attributes.kind));
-  if (spec.tensors.size() > kMostTensors) {
-    return invalid_argument("a tensor file holds at most " + std::to_string(kMostTensors) + " tensors, not " +
+  if (spec.tensors.size() > kMostTensorsPerFile) {
+    return invalid_argument("a tensor file holds at most " + std::to_string(kMostTensorsPerFile) + " tensors, not " +
                             std::to_string(spec.tensors.size()));
   }
   std::set<std::string_view> names;
@@ -59,6 +61,14 @@ class Hdf5Format final : public TensorFormat {
 };
 
 }  // namespace
+
+std::string hdf5_version() {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  H5get_libversion(&major, &minor, &release);
+  return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
+}
 
 std::unique_ptr<TensorFormat> make_hdf5_format() { return std::make_unique<Hdf5Format>(); }
 

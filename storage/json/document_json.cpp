@@ -50,14 +50,21 @@ std::string encode_as(std::string_view kind, const Document& content) {
   return to_text(document) + "\n";
 }
 
+// A text that encode would not have written.
+Error malformed(Error error) {
+  error.code = ErrorCode::kDataLoss;
+  return error;
+}
+
 // What comes before all other members, since they differ between formats.
 Status check_kind(const JsonReader& document, std::string_view kind) {
   const auto found = document.text_at("document");
-  if (!found) return found.error();
-  if (*found != kind) return document.error("this is no document of the kind '" + std::string(kind) + "'");
+  if (!found) return malformed(found.error());
+  if (*found != kind) return malformed(document.error("this is no document of the kind '" + std::string(kind) + "'"));
   const auto format = document.integer_at("format");
-  if (!format) return format.error();
+  if (!format) return malformed(format.error());
   if (*format == kFormatVersion) return {};
+  if (*format < kFormatVersion) return malformed(document.error("there is no format " + std::to_string(*format)));
   return invalid_argument(
       "format " + std::to_string(*format) + ", this program reads " + std::to_string(kFormatVersion),
       "use the version of everstep that wrote it");
@@ -67,19 +74,19 @@ template <typename Document>
 Result<Document> parse_as(std::string_view kind, std::string_view text,
                           Document (*read)(const JsonReader&, std::optional<Error>&)) {
   const auto json = parse_json(text, kLimits);
-  if (!json) return json.error();
+  if (!json) return malformed(json.error());
   const JsonReader document(*json);
   EVERSTEP_TRY(check_kind(document, kind));
   std::optional<Error> complaint;
   Document content = read(document, complaint);
-  if (complaint) return *complaint;
+  if (complaint) return malformed(*complaint);
   return content;
 }
 
 template <typename Document>
 Result<Document> checked(Result<Document> parsed) {
   if (!parsed) return parsed;
-  EVERSTEP_TRY(check(*parsed));
+  if (const Status checked = check(*parsed); !checked) return malformed(checked.error());
   return parsed;
 }
 

@@ -39,6 +39,9 @@ auto uninterrupted(const Call& call) {
 // `path` is for messages.
 std::unique_ptr<WritableFile> make_writable_file(Descriptor descriptor, std::string path);
 
+// Of an open file, which then holds this process's id. `path` is for messages.
+Result<std::unique_ptr<Lock>> make_lock(Descriptor descriptor, const std::string& path);
+
 // kDataLoss if it is no plain file.
 Result<std::unique_ptr<ReadableFile>> make_readable_file(Descriptor descriptor, std::string path);
 

@@ -119,6 +119,16 @@ class PosixFileSystem final : public FileSystem {
     return list_entries(*directory, full(path));
   }
 
+  Result<std::unique_ptr<Lock>> lock(std::string_view path) override {
+    const auto place = find_place(path);
+    if (!place) return place.error();
+    constexpr int kFlags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    Descriptor file(
+        uninterrupted([&] { return ::openat(place->directory.number(), place->name.c_str(), kFlags, kOwnersFile); }));
+    if (!file.is_open()) return failed("lock", path);
+    return make_lock(std::move(file), full(path));
+  }
+
   Result<std::uint64_t> free_bytes() const override {
     struct statvfs information {};
     if (::fstatvfs(root_.number(), &information) != 0) return failed("examine", "");

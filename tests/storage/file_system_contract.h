@@ -195,6 +195,21 @@ TEST_P(FileSystemContract, WritesDifferentFilesFromDifferentThreads) {
   EXPECT_EQ(text_of("d/3-4"), std::string(10'000, 'd'));
 }
 
+TEST_P(FileSystemContract, ALockIsHeldByOneUntilItIsLetGo) {
+  auto held = files().lock("LOCK");
+  ASSERT_TRUE(held) << held.error();
+  EXPECT_EQ(code_of(files().lock("LOCK"), "LOCK"), ErrorCode::kUnavailable);
+  EXPECT_TRUE(files().lock("OTHER"));
+  *held = nullptr;
+  EXPECT_TRUE(files().lock("LOCK"));
+  EXPECT_TRUE(files().lock("LOCK")) << "what was left of the last one means nothing";
+
+  EXPECT_EQ(code_of(files().lock("none/LOCK"), "none"), ErrorCode::kNotFound);
+  EXPECT_EQ(code_of(files().lock("../LOCK"), ""), ErrorCode::kInvalidArgument);
+  ASSERT_TRUE(files().make_directories("directory"));
+  EXPECT_EQ(code_of(files().lock("directory"), "directory"), ErrorCode::kDataLoss);
+}
+
 TEST_P(FileSystemContract, KnowsItsFreeBytes) {
   const auto free = files().free_bytes();
   ASSERT_TRUE(free);

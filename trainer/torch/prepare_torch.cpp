@@ -5,6 +5,7 @@
 #include <ATen/Version.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/GradMode.h>
+#include <torch/version.h>
 
 #include "trainer/torch/caching_allocator.h"
 #include "trainer/torch/torch_stage.h"
@@ -24,5 +25,7 @@ const char* cpu_capability() {
   static const std::string capability = at::get_cpu_capability();
   return capability.c_str();
 }
+
+const char* torch_version() { return TORCH_VERSION; }
 
 }  // namespace everstep::trainer

@@ -22,4 +22,7 @@ void prepare_torch(int threads);
 // The vector instructions that LibTorch's kernels chose here ("AVX2"): other ones may give other bits.
 const char* cpu_capability();
 
+// "2.1.0": of the LibTorch this was built with.
+const char* torch_version();
+
 }  // namespace everstep::trainer

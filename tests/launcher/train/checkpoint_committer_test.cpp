@@ -1,6 +1,7 @@
 #include "launcher/train/checkpoint_committer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -23,8 +24,10 @@ class Committer : public testing::Test {
     for (int rank = 0; rank < 2; ++rank) {
       writers_.push_back(
           std::make_unique<CheckpointWriter>(writer_setup(rank), store_.ports(), [this, rank](const FromWorker& word) {
+            if (told_ + 1 == throw_at_) store_.hashing->throws = true;
             if (const auto* saved = std::get_if<ShardSaved>(&word)) committer_->take(rank, *saved);
             if (const auto* failed = std::get_if<SaveFailed>(&word)) committer_->take(rank, *failed);
+            ++told_;
           }));
     }
     start({});
@@ -69,6 +72,8 @@ class Committer : public testing::Test {
   storage::CatalogEntry newest() { return store_.catalog().list()->entries.front(); }
 
   MemoryStore store_;
+  std::atomic<int> told_{0};      // words of writers that the committer has
+  std::atomic<int> throw_at_{0};  // hashing throws from this word on
   std::unique_ptr<CheckpointCommitter> committer_;
   std::vector<std::unique_ptr<CheckpointWriter>> writers_;
   std::vector<std::string> events_;
@@ -90,7 +95,7 @@ TEST_F(Committer, CommitsOnceAllShardsAreThere) {
 
 TEST_F(Committer, WaitsForTheLastShard) {
   writers_[0]->save(staged_cut(0, 1, 1));
-  while (store_.files_with("shard-").empty()) std::this_thread::yield();
+  while (told_ == 0) std::this_thread::yield();
   committer_->finish();
   EXPECT_THAT(committer_->take_news(), IsEmpty());
   EXPECT_THAT(store_.files_with("manifest-"), IsEmpty());
@@ -188,6 +193,31 @@ TEST_F(Committer, TellsWhyACommitFailedAndLeavesHeadAlone) {
   EXPECT_EQ(newest().manifest.version.value, 1);
 }
 
+TEST_F(Committer, SurvivesAnException) {
+  writers_[0]->save(staged_cut(0, 1, 1));
+  while (told_ == 0) std::this_thread::yield();
+  throw_at_ = 2;
+  writers_[1]->save(staged_cut(1, 1, 1));
+  EXPECT_EQ(pass_verdict_on(), Kind::kAbandoned);
+  EXPECT_THAT(events_.back(), HasSubstr("event=checkpoint_failed step=1 position=4 reason=\"out of memory\""));
+  EXPECT_EQ(committer_->counts().failed, 1);
+  throw_at_ = 0;
+  store_.hashing->throws = false;
+  EXPECT_EQ(save_at(2, 2, {finished_window(0), finished_window(1)}), Kind::kCommitted);
+}
+
+TEST_F(Committer, SavesNoMoreOnceAnotherRunCommits) {
+  ASSERT_EQ(save_at(1, 1, {finished_window(0)}), Kind::kCommitted);
+  start(newest());  // a run that did not find this checkpoint when it began
+  const std::vector<std::string> files = store_.files.all_files();
+  for (const std::uint32_t version : {2, 3}) {
+    EXPECT_EQ(save_at(version, version, {finished_window(version - 1)}), Kind::kAbandoned);
+    EXPECT_THAT(events_.back(), HasSubstr("reason=\"another run commits to this job"));
+  }
+  EXPECT_EQ(store_.files.all_files(), files);
+  EXPECT_EQ(committer_->last().error().code, ErrorCode::kStaleGeneration);
+}
+
 TEST_F(Committer, RefusesAShardThatWasChanged) {
   writers_[0]->save(staged_cut(0, 1, 1));
   const auto is_written = [this] {
@@ -208,12 +238,20 @@ TEST_F(Committer, CountsWhatWasSkipped) {
   EXPECT_EQ(committer_->counts().skipped, 1);
 }
 
-TEST_F(Committer, KeepsWhatWorkersSayAboutThemselvesAndTheirLoss) {
+TEST_F(Committer, KeepsWhatWorkersSayAboutThemselves) {
   committer_->take(1, Hello{"", "", {{"kernels", "AVX2"}}});
   committer_->take(0, Hello{"", "", {{"kernels", "AVX2"}}});
-  committer_->take(0, Validation{1, 1.5});
   ASSERT_EQ(save_at(1, 1, {finished_window(0)}), Kind::kCommitted);
   EXPECT_EQ(newest().manifest.provenance, (storage::Settings{{"everstep", "test"}, {"kernels", "AVX2"}}));
+  EXPECT_EQ(newest().manifest.validation_loss, std::nullopt);
+}
+
+TEST_F(Committer, KeepsTheValidationLossThatWasMeasuredOnThisState) {
+  trainer::StagedCut first = staged_cut(0, 1, 1);
+  trainer::StagedCut second = staged_cut(1, 1, 1);
+  first.history = {finished_window(0)};
+  first.validation_loss = second.validation_loss = 1.5;
+  ASSERT_EQ(save(std::move(first), std::move(second)), Kind::kCommitted);
   EXPECT_EQ(newest().manifest.validation_loss, 1.5);
 }
 

@@ -35,9 +35,9 @@ class CheckpointFaults : public CheckpointProgram {
     return with(kTwoStages, options);
   }
 
-  // HEAD is old or new, and what it names is whole.
+  // HEAD is there, and what it names is whole.
   void expect_newest_verifies() const {
-    if (head().empty()) return;
+    ASSERT_FALSE(head().empty());
     const auto store = open_checkpoint_store({path("saves"), "job", ""}, StoreAccess::kExisting);
     const auto listing = (*store)->catalog().list();
     ASSERT_FALSE(listing->entries.empty());
@@ -95,10 +95,14 @@ TEST_F(CheckpointFaults, ADiskThatIsTooSmallIsFoundBeforeTraining) {
   EXPECT_THAT(ended.log, HasSubstr("101 more checkpoints need up to"));
 }
 
+// Only the committer's thread renames.
 TEST_F(CheckpointFaults, AnErrorOfTheDiskCostsOneCheckpoint) {
-  const Ended ended = run_program_under(strace("fdatasync", "error=EIO:when=3"), saving("run"));
+  const Ended ended = run_program_under(strace("renameat", "error=EIO:when=1"), saving("run"));
+  EXPECT_EQ(ended.exit_code, 0) << ended.log;
   EXPECT_THAT(ended.log, HasSubstr("event=checkpoint_failed"));
   EXPECT_THAT(ended.out, HasSubstr("steps      12"));
+  EXPECT_THAT(ended.out, HasSubstr("checkpoint step 12, "));
+  EXPECT_THAT(ended.out, HasSubstr(" skipped, 1 failed\n"));
   expect_newest_verifies();
   const Ended resumed = run_program(saving("resumed", {"--resume=auto", "--steps=14"}));
   EXPECT_EQ(resumed.exit_code, 0) << resumed.log;
@@ -116,7 +120,8 @@ TEST_P(CheckpointKills, LeaveHeadOldOrNew) {
   const Ended killed =
       run_program_under(strace(kill.call, "signal=SIGKILL:when=" + std::to_string(kill.when)), saving("run"));
   EXPECT_THAT(killed.exit_code, AnyOf(Eq(69), Eq(-9))) << killed.log;
-  expect_newest_verifies();
+  // The first commit may not have been reached.
+  if (!head().empty()) expect_newest_verifies();
   const Ended resumed = run_program(saving("resumed", {"--resume=auto"}));
   EXPECT_EQ(resumed.exit_code, 0) << resumed.log;
   expect_newest_verifies();

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,10 +20,27 @@ namespace everstep::launcher {
 inline constexpr std::uint64_t kLineage = 0x0123456789abcdef;
 inline constexpr int kWindow = 4;
 
+// Runs out of memory when it is told to.
+class ThrowingHashing final : public storage::Hashing {
+ public:
+  std::unique_ptr<storage::Hasher> sha256() const override {
+    if (throws) throw std::bad_alloc();
+    return real_->sha256();
+  }
+  storage::Digest hmac_sha256(std::string_view key, std::string_view text) const override {
+    return real_->hmac_sha256(key, text);
+  }
+
+  std::atomic<bool> throws{false};
+
+ private:
+  std::unique_ptr<storage::Hashing> real_ = storage::make_openssl_hashing();
+};
+
 // A job's directory in memory, behind real formats.
 struct MemoryStore {
   storage::CrashFileSystem files;
-  std::unique_ptr<storage::Hashing> hashing = storage::make_openssl_hashing();
+  std::unique_ptr<ThrowingHashing> hashing = std::make_unique<ThrowingHashing>();
   std::unique_ptr<storage::TensorFormat> tensors = storage::make_hdf5_format();
   std::unique_ptr<storage::DocumentFormat> documents = storage::make_json_documents();
   storage::Seal seal{*hashing, ""};

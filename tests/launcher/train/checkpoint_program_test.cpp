@@ -68,13 +68,41 @@ TEST_F(CheckpointProgram, MayBeStartedAgainAndAgainWithTheSameCommand) {
   const Ended first = run_program(args);
   ASSERT_EQ(first.exit_code, 0) << first.log;
   EXPECT_THAT(first.log, Not(HasSubstr("event=resumed")));
-  const Ended second = run_program(args);
+  const Ended second = run_program(
+      with(kAlone, {"--steps=4", "--checkpoint-every=2", "--resume=auto", "--json", "--output=" + path("second")}));
   EXPECT_EQ(second.exit_code, 0) << second.log;
   EXPECT_THAT(second.log, HasSubstr("event=nothing_to_do step=4 steps=4"));
+  EXPECT_THAT(second.out, HasSubstr("{\"steps\":4,\"loss\":"));
+  EXPECT_THAT(second.out, HasSubstr("\"last_step\":4}}"));
+  EXPECT_FALSE(std::filesystem::exists(path("second")));
   const Ended longer =
       run_program(with(kAlone, {"--steps=6", "--checkpoint-every=2", "--resume=auto", "--output=" + path("run")}));
   EXPECT_EQ(longer.exit_code, 0) << longer.log;
   EXPECT_THAT(longer.log, HasSubstr("event=resumed step=4"));
+}
+
+TEST_F(CheckpointProgram, GrowsWithoutBendingTheLearningRate) {
+  const std::vector<std::string> whole =
+      with(kAlone, {"--steps=8", "--lr-steps=4", "--output=" + path("whole"), "--checkpoint-dir=" + path("elsewhere")});
+  ASSERT_EQ(run_program(whole).exit_code, 0);
+  ASSERT_EQ(run_program(with(kAlone, {"--steps=4"})).exit_code, 0);
+  const Ended longer = run_program(with(kAlone, {"--steps=8", "--resume", "--output=" + path("longer")}));
+  ASSERT_EQ(longer.exit_code, 0) << longer.log;
+  EXPECT_THAT(longer.log, Not(HasSubstr("learning_rate_end_changed")));
+  const Losses expected = losses_in("whole");
+  for (const auto& [step, loss] : losses_in("longer")) EXPECT_EQ(loss, expected.at(step)) << "step " << step;
+  const Ended bent = run_program(with(kAlone, {"--steps=10", "--lr-steps=10", "--resume", "--output=" + path("bent")}));
+  EXPECT_EQ(bent.exit_code, 0) << bent.log;
+  EXPECT_THAT(bent.log, HasSubstr("event=learning_rate_end_changed old=4 new=10"));
+}
+
+TEST_F(CheckpointProgram, NamesTheOptionIfItsDirectoryIsNone) {
+  file("plain", "text");
+  for (const std::string& place : {path("plain"), std::string("/proc/nope")}) {
+    const Ended ended = run_program(with(kAlone, {"--checkpoint-dir=" + place}));
+    EXPECT_EQ(ended.exit_code, 64) << ended.log;
+    EXPECT_THAT(ended.log, HasSubstr("--checkpoint-dir=" + place + ": cannot "));
+  }
 }
 
 TEST_F(CheckpointProgram, SavesWhenItIsStopped) {

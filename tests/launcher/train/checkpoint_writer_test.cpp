@@ -31,7 +31,8 @@ class Writer : public testing::Test {
 
   storage::Shard saved(trainer::StagedCut cut) {
     const auto word = std::get<ShardSaved>(save(std::move(cut)));
-    const auto sealed = read_text(store_.files, shard_path(kLineage, word.checkpoint, word.shard), 1 << 20);
+    const auto sealed =
+        read_text(store_.files, shard_path(kLineage, word.checkpoint, word.shard), storage::kLargestDocument);
     auto shard = store_.documents->parse_shard(*store_.seal.open(*sealed));
     EXPECT_EQ(shard->name, word.checkpoint);
     return std::move(shard).value();
@@ -135,6 +136,38 @@ TEST_F(Writer, LeavesNothingOfASaveThatFailed) {
   EXPECT_FALSE(store_.files.list(directory_of(kLineage, failed.checkpoint)).ok());
   store_.files.faults.bytes_until_full.reset();
   EXPECT_TRUE(commit(saved(staged_cut(0, 4, 2))).ok());
+}
+
+TEST_F(Writer, SurvivesAnException) {
+  store_.hashing->throws = true;
+  const auto failed = std::get<SaveFailed>(save(staged_cut(0, 3, 1)));
+  EXPECT_EQ(failed.error.message, "out of memory");
+  EXPECT_FALSE(judge(failed.checkpoint, Verdict::Kind::kAbandoned).ok());
+  EXPECT_THAT(store_.files.all_files(), IsEmpty());
+  store_.hashing->throws = false;
+  EXPECT_TRUE(commit(saved(staged_cut(0, 4, 2))).ok());
+}
+
+TEST_F(Writer, WritesNoDocumentThatIsTooLongToBeRead) {
+  trainer::StagedCut cut = staged_cut(0, 1, 1);
+  trainer::WindowHistory window = finished_window(0);
+  window.losses.resize(kLargestHistory / 40);
+  cut.history = {window};
+  const auto failed = std::get<SaveFailed>(save(std::move(cut)));
+  EXPECT_THAT(failed.error.message, HasSubstr("do not fit into one"));
+}
+
+TEST_F(Writer, KnowsHowLongAHistoryBecomes) {
+  trainer::StagedCut cut = staged_cut(0, 1, 1);
+  trainer::WindowHistory window = finished_window(0);
+  window.losses.assign(20000, -1.2345678901234567e-300);
+  const storage::Shard plain = saved(cut);
+  EXPECT_TRUE(commit(plain).ok());
+  cut = staged_cut(0, 1, 2);
+  cut.history.assign(10, window);
+  const storage::Shard full = saved(cut);
+  EXPECT_LT(store_.documents->encode(full).size() - store_.documents->encode(plain).size(),
+            largest_history_bytes(10, 200000));
 }
 
 TEST_F(Writer, RefusesACutThatCannotBeResumedFrom) {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "launcher/checkpoint/stored_model.h"
 #include "launcher/train/checkpoint_session.h"
 #include "launcher/train/commit_assembly.h"
 #include "launcher/train/data_digest.h"
@@ -33,7 +34,7 @@ TEST(ResumeRules, AllowOtherPlansLengthsFilesAndLogs) {
                           "--memory-gib=1", "--bind=127.0.0.2",   "--port=7000",     "--timeout=5",
                           "--output=there", "--trace=trace.json", "--json",          "--checkpoint-every=5",
                           "--keep-last=5",  "--keep-every=5",     "--keep-best=5",   "--secret-file=secret",
-                          "--resume=3"}) {
+                          "--resume=3",     "--recompute"}) {
     EXPECT_EQ(refusal({arg}), "") << arg;
   }
 }
@@ -64,7 +65,6 @@ TEST(ResumeRules, RefuseWhateverChangesWhatIsComputed) {
                           "--validation-fraction=0.2",
                           "--eval-every=2",
                           "--emulate=1:2",
-                          "--recompute",
                           "--eval-minibatches=3",
                           "--job=other"}) {
     EXPECT_THAT(refusal({arg}), HasSubstr("the checkpoint was made with other settings: --")) << arg;
@@ -81,6 +81,29 @@ TEST(ResumeRules, NameAllThatDiffers) {
 }
 
 TEST(ResumeRules, CompareNumbersAsNumbers) { EXPECT_EQ(refusal({"--dropout=0.10", "--lr=3e-4"}), ""); }
+
+TEST(ResumeRules, CompareWholeNumbersExactly) {
+  const Status other =
+      check_same_settings(settings({"--seed=9007199254740992"}), settings({"--seed=9007199254740993"}));
+  ASSERT_FALSE(other.ok());
+  EXPECT_THAT(other.error().message, HasSubstr("--seed (was 9007199254740992, is 9007199254740993)"));
+  EXPECT_TRUE(check_same_settings(settings({"--seed=007"}), settings({"--seed=7"})).ok());
+}
+
+TEST(ResumeRules, KeepTheEndOfTheLearningRateOfAShorterRun) {
+  const storage::Settings stored = settings({"--steps=10"});
+  EXPECT_EQ(setting_of(stored, "lr-steps"), "10");
+  const Config longer = train_config({"--workers=4", "--data=x", "--steps=20"});
+  const Config kept = with_stored_rate_steps(longer, stored);
+  EXPECT_EQ(kept.setting("lr-steps").text, "10");
+  EXPECT_EQ(rate_steps_event(kept, stored), std::nullopt);
+  EXPECT_EQ(setting_of(stored_settings(kept, ""), "lr-steps"), "10");
+  EXPECT_EQ(with_stored_rate_steps(longer, {}), longer);  // an imported model knows no end
+
+  const Config given = train_config({"--workers=4", "--data=x", "--steps=20", "--lr-steps=30"});
+  EXPECT_EQ(with_stored_rate_steps(given, stored), given);
+  EXPECT_EQ(rate_steps_event(given, stored), "event=learning_rate_end_changed old=10 new=30");
+}
 
 TEST(ResumeRules, CompareDataByItsContents) {
   std::vector<std::string> moved{"--workers=4", "--data=elsewhere", "--checkpoint-dir=saves"};
@@ -133,6 +156,14 @@ TEST_F(DataDigest, StandsForSizeAndContents) {
   std::string changed(3000000, 'x');
   changed[2999999] = 'y';
   EXPECT_NE(first, digest(file("d.txt", changed)));
+}
+
+TEST_F(DataDigest, CoversTheLastByteOfAnySize) {
+  for (const std::size_t size : {1, 1048577, 3000000, 3000001, 5000003, 70000001, 70000031}) {
+    const std::string text(size, 'x');
+    const std::string first = digest(file("a.txt", text));
+    EXPECT_NE(first, digest(file("b.txt", text.substr(1) + "y"))) << size;
+  }
 }
 
 TEST_F(DataDigest, CoversBothFilesOfAPair) {

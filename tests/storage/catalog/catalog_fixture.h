@@ -20,6 +20,7 @@ struct CatalogFixture {
 
   CatalogEntry save(TestSave save) {
     save.nonce = ++nonce;
+    if (!save.found) save.found = newest_head(job.catalog());
     const auto entry = job.save(save);
     EVERSTEP_CHECK(entry.ok(), entry.ok() ? "" : entry.error().line());
     saved.push_back(*entry);
@@ -44,7 +45,7 @@ struct CatalogFixture {
   std::vector<Damage> told;
   Result<CatalogEntry> newest_good(std::optional<Version> step = {}) {
     told.clear();
-    return job.catalog().newest_good(step, [&](const Damage& damage) { told.push_back(damage); });
+    return storage::newest_good(job.catalog(), step, [&](const Damage& damage) { told.push_back(damage); });
   }
 
   std::string directory(const CatalogEntry& entry) const { return directory_of(kLineage, entry.head.checkpoint); }

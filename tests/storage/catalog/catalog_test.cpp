@@ -1,5 +1,6 @@
 #include "storage/catalog.h"
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ TEST(Catalog, IsEmptyBeforeTheFirstCommit) {
   CrashFileSystem files;
   TestJob job(files);
   EXPECT_THAT(job.catalog().list()->entries, IsEmpty());
-  EXPECT_EQ(job.catalog().newest_good({}, {}).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(newest_good(job.catalog()).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(*job.catalog().next_generation(), Generation{1});
   files.vanish("");
   EXPECT_THAT(job.catalog().list()->entries, IsEmpty());
@@ -46,7 +47,47 @@ TEST(Catalog, FindsTheNewestAtAStep) {
   for (const int position : {4, 8, 10, 12}) fixture.save(position);
   EXPECT_EQ(fixture.newest_good(Version{2})->manifest.name.position, Position{10});
   EXPECT_EQ(fixture.newest_good(Version{1})->manifest.name.position, Position{4});
-  EXPECT_EQ(fixture.newest_good(Version{7}).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(fixture.newest_good(Version{7}).error(),
+            not_found("there is no checkpoint at step 7", "there are those of steps 3, 2, 1"));
+  for (int version = 4; version <= 9; ++version) fixture.save(version * kWindow);
+  EXPECT_EQ(fixture.newest_good(Version{70}).error().hint,
+            "there are those of steps 9, 8, 7, 6, 5, 4, 3, 2 and older ones");
+}
+
+TEST(Catalog, ANewerFormatIsNoDamageThatIsPassedOver) {
+  CatalogFixture fixture;
+  for (const int position : {4, 8, 12}) fixture.save(position);
+  const CatalogEntry& newest = fixture.saved[2];
+  const CatalogPorts ports = fixture.job.ports();
+  std::string manifest = ports.documents.encode(newest.manifest);
+  manifest.replace(manifest.find("\"format\": 1"), 11, "\"format\": 2");
+  const std::string sealed = ports.seal.seal(manifest);
+  fixture.files.replace(fixture.manifest(newest), std::as_bytes(std::span(sealed)));
+  Head head = newest.head;
+  head.manifest = sha256_of(ports.files.hashing, sealed);
+  const std::string record = ports.seal.seal(ports.documents.encode(head));
+  for (const std::string& path : {std::string("HEAD"), fixture.record(newest)}) {
+    fixture.files.replace(path, std::as_bytes(std::span(record)));
+  }
+  const auto stopped = fixture.newest_good();
+  ASSERT_FALSE(stopped.ok());
+  EXPECT_EQ(stopped.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(stopped.error().line(), HasSubstr("format 2, this program reads 1"));
+  EXPECT_EQ(fixture.job.catalog().prune({.keep_last = 2}, {1}).error(), stopped.error());
+  EXPECT_THAT(fixture.listed(), ElementsAre(8, 4)) << "others can still be looked at";
+}
+
+TEST(Catalog, AHeadOfANewerFormatIsNeitherPassedOverNorReplaced) {
+  CatalogFixture fixture;
+  for (const int position : {4, 8}) fixture.save(position);
+  const CatalogPorts ports = fixture.job.ports();
+  std::string head = ports.documents.encode(fixture.saved[1].head);
+  head.replace(head.find("\"format\": 1"), 11, "\"format\": 2");
+  const std::string sealed = ports.seal.seal(head);
+  fixture.files.replace("HEAD", std::as_bytes(std::span(sealed)));
+  EXPECT_EQ(fixture.newest_good().error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(fixture.job.catalog().next_generation().error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(fixture.job.save({.position = {12}, .nonce = 9}).error().code, ErrorCode::kInvalidArgument);
 }
 
 TEST(Catalog, FallsBackToTheNewestThatVerifiesAndNamesWhatWasLost) {
@@ -187,7 +228,9 @@ TEST(Catalog, VerifyingTellsItsProgressAndCanBeCancelled) {
   EXPECT_EQ(told.back(), entry.manifest.bytes());
   const auto stop = [](std::uint64_t) { return false; };
   EXPECT_EQ(fixture.job.catalog().verify(entry, stop).error().code, ErrorCode::kCancelled);
-  EXPECT_EQ(fixture.job.catalog().newest_good({}, {}, stop).error().code, ErrorCode::kCancelled);
+  const Catalog& catalog = fixture.job.catalog();
+  const auto accept = [&](const CatalogEntry& candidate) { return catalog.verify(candidate, stop); };
+  EXPECT_EQ(catalog.newest_accepted({}, accept, {}).error().code, ErrorCode::kCancelled);
 }
 
 TEST(Catalog, FollowsTheLedgerPastCheckpointsThatWereRemoved) {

@@ -135,7 +135,52 @@ TEST(Commit, OfTwoWritersTheLaterOneIsRefused) {
   const auto refused = job.catalog().commit(*mine);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::kStaleGeneration);
-  EXPECT_EQ(job.catalog().newest_good({}, {})->head.checkpoint.nonce, 2U);
+  EXPECT_EQ(newest_good(job.catalog())->head.checkpoint.nonce, 2U);
+}
+
+// Two processes that both found the first checkpoint.
+TEST(Commit, OfTwoRunsTheOneThatDidNotCommitLastIsRefusedAndWritesNothing) {
+  CatalogFixture fixture;
+  const CatalogEntry first = fixture.save(4);
+  TestJob other(fixture.files);
+  TestSave mine = child_of(first, 8, 21);
+  mine.generation = {2};
+  mine.writer = 0xaaaa;
+  mine.found = first.head;
+  TestSave theirs = mine;
+  theirs.nonce = 22;
+  theirs.writer = 0xbbbb;
+  ASSERT_TRUE(fixture.job.save(mine).ok());
+  const auto request = other.write(theirs);
+  ASSERT_TRUE(request.ok());
+  const std::vector<std::string> before = fixture.files.all_files();
+  const auto head = fixture.files.content("HEAD");
+  const auto refused = other.catalog().commit(*request);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kStaleGeneration);
+  EXPECT_THAT(refused.error().message, HasSubstr("another run commits to this job"));
+  EXPECT_EQ(fixture.files.all_files(), before);
+  EXPECT_EQ(fixture.files.content("HEAD"), head);
+
+  mine.position = {12};
+  mine.nonce = 23;
+  mine.parent = *newest_good(fixture.job.catalog());
+  EXPECT_TRUE(fixture.job.save(mine).ok()) << "what a run committed itself is no other's";
+}
+
+TEST(Commit, ARunThatFoundADamagedHeadReplacesItUnlessAnotherDid) {
+  CatalogFixture fixture;
+  const CatalogEntry first = fixture.save(4);
+  fixture.files.damage("HEAD", 20, std::byte{4});
+  TestSave mine = child_of(first, 8, 21);
+  mine.generation = {2};
+  mine.found = newest_head(fixture.job.catalog());
+  EXPECT_EQ(mine.found, first.head);
+  ASSERT_TRUE(fixture.job.save(mine).ok());
+  fixture.files.damage("HEAD", 20, std::byte{4});
+  TestSave theirs = mine;
+  theirs.generation = {3};
+  EXPECT_EQ(fixture.job.save(theirs).error().code, ErrorCode::kStaleGeneration);
 }
 
 TEST(Commit, ReadsHeadWhenTheAnswerIsLost) {

@@ -13,7 +13,8 @@ class Process {
  public:
   Process(FileSystem& files, const ScriptOptions& options, Acknowledged& acknowledged)
       : job_(files), options_(options), acknowledged_(acknowledged) {
-    if (auto newest = job_.catalog().newest_good({}, {})) parent_ = std::move(*newest);
+    found_ = newest_head(job_.catalog());
+    if (auto newest = newest_good(job_.catalog())) parent_ = std::move(*newest);
     if (auto generation = job_.catalog().next_generation()) generation_ = *generation;
   }
 
@@ -21,6 +22,7 @@ class Process {
     TestSave save;
     save.position = {position};
     save.parent = parent_;
+    save.found = found_;
     save.reuse = follows_head_;
     if (options_.unique_names) {
       save.generation = generation_;
@@ -55,6 +57,7 @@ class Process {
   TestJob job_;
   const ScriptOptions& options_;
   Acknowledged& acknowledged_;
+  std::optional<Head> found_;
   std::optional<CatalogEntry> parent_;
   Generation generation_{1};
   std::uint32_t nonce_ = 0;
@@ -99,7 +102,7 @@ std::optional<std::string> check_progress(TestJob& job, const CrashFileSystem& f
   if (!saved) return "cannot go on: " + saved.error().line();
   const auto pruned = job.catalog().prune(kRetention, saved->head.checkpoint.generation);
   if (!pruned) return "cannot prune: " + pruned.error().line();
-  const auto newest = job.catalog().newest_good({}, {});
+  const auto newest = newest_good(job.catalog());
   if (!newest || newest->head != saved->head) return "what was saved after the crash is not the newest";
   if (const Status same = job.check_content(*newest); !same) return same.error().line();
   const auto ledger = job.catalog().ledger(*newest);
@@ -133,7 +136,8 @@ Acknowledged run_script(FileSystem& files, const ScriptOptions& options) {
 
 Result<CatalogEntry> resume_and_save(TestJob& job) {
   TestSave save;
-  auto newest = job.catalog().newest_good({}, {});
+  save.found = newest_head(job.catalog());
+  auto newest = newest_good(job.catalog());
   if (!newest && newest.error().code != ErrorCode::kNotFound) return newest.error();
   if (newest) save.parent = *newest;
   const auto generation = job.catalog().next_generation();

@@ -141,7 +141,7 @@ void expect_found(DamagedDirectory& directory, const std::vector<std::string>& h
                                   [&](const CatalogEntry& entry) { return directory.is_whole(entry, harmed); });
   std::vector<std::string> told;
   const auto newest =
-      directory.job().catalog().newest_good({}, [&](const Damage& damage) { told.push_back(damage.checkpoint); });
+      newest_good(directory.job().catalog(), {}, [&](const Damage& damage) { told.push_back(damage.checkpoint); });
   ASSERT_TRUE(newest.ok()) << newest.error();
   ASSERT_EQ(newest->head, whole->head);
   ASSERT_EQ(newest->manifest, whole->manifest);

@@ -18,6 +18,7 @@ class Forwarding : public FileSystem {
   Status remove(std::string_view path) override { return inner_.remove(path); }
   Status remove_directory(std::string_view path) override { return inner_.remove_directory(path); }
   Result<std::vector<DirectoryEntry>> list(std::string_view path) const override { return inner_.list(path); }
+  Result<std::unique_ptr<Lock>> lock(std::string_view path) override { return inner_.lock(path); }
   Result<std::uint64_t> free_bytes() const override { return inner_.free_bytes(); }
 
  protected:

@@ -144,6 +144,60 @@ TEST(Prune, PlacesACheckpointWithADamagedCommitRecordByItsName) {
   EXPECT_FALSE(holds(fixture.files, fixture.directory(fixture.saved[2])));
 }
 
+// Ten checkpoints, the newest damaged; a run falls back and saves the next.
+struct Fallback {
+  CatalogFixture fixture;
+  CatalogEntry parent;
+
+  Fallback() {
+    for (int version = 1; version <= 10; ++version) {
+      TestSave save;
+      save.position = {version * kWindow};
+      save.validation_loss = 1.0 / version;
+      if (!fixture.saved.empty()) save.parent = fixture.saved.back();
+      fixture.save(save);
+    }
+    fixture.files.damage(fixture.first_file(fixture.saved.back()), 40, std::byte{1});
+    parent = *fixture.newest_good();
+    TestSave save;
+    save.generation = {2};
+    save.position = {10 * kWindow};
+    save.validation_loss = 1.0 / 10;
+    save.parent = parent;
+    fixture.save(save);
+  }
+
+  int good() {
+    const auto listing = fixture.job.catalog().list();
+    return static_cast<int>(
+        std::count_if(listing->entries.begin(), listing->entries.end(),
+                      [&](const CatalogEntry& entry) { return fixture.job.catalog().verify(entry).ok(); }));
+  }
+};
+
+TEST(Prune, DoesNotCountWhatIsKnownToBeDamaged) {
+  Fallback after;
+  CatalogFixture& fixture = after.fixture;
+  const std::vector<CheckpointName> rejected = {*fixture.told.front().name};
+  const RetentionOptions options{.keep_last = 2, .keep_every = 10, .keep_best = 1};
+  ASSERT_TRUE(fixture.job.catalog().prune(options, {2}, rejected).ok());
+  EXPECT_THAT(fixture.listed(), ElementsAre(40, 36));
+  EXPECT_EQ(after.good(), 2);
+  EXPECT_FALSE(holds(fixture.files, fixture.directory(fixture.saved[9])));
+}
+
+TEST(Prune, KeepsWhatHeadDescendsFromThoughNobodySaysWhatIsDamaged) {
+  Fallback after;
+  CatalogFixture& fixture = after.fixture;
+  ASSERT_TRUE(fixture.job.catalog().prune({.keep_last = 2}, {2}).ok());
+  EXPECT_THAT(fixture.listed(), ElementsAre(40, 40, 36));
+  EXPECT_EQ(after.good(), 2);
+  fixture.save(44);
+  ASSERT_TRUE(fixture.job.catalog().prune({.keep_last = 2}, {2}).ok());
+  EXPECT_THAT(fixture.listed(), ElementsAre(44, 40));
+  EXPECT_EQ(after.good(), 2);
+}
+
 TEST(Prune, WritesTheCommitRecordThatHeadLacks) {
   CatalogFixture fixture;
   const CatalogEntry entry = fixture.save(4);

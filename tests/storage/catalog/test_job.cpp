@@ -69,12 +69,24 @@ Manifest manifest_of(const TestSave& save) {
   return manifest;
 }
 
-std::uint32_t writer_of(const TestSave& save) {
-  if (save.writer != 0) return save.writer;
-  return static_cast<std::uint32_t>(save.generation.value) * 1000 + save.nonce;
+// Of files (`what` 0) or of manifest and ledger (1).
+WriterTag writer_of(const TestSave& save, std::uint32_t what) {
+  const std::uint32_t own = static_cast<std::uint32_t>(save.generation.value) + 1000;
+  return {save.writer != 0 ? save.writer : own, 2 * save.nonce + what};
 }
 
 }  // namespace
+
+std::optional<Head> newest_head(const Catalog& catalog) {
+  const auto listing = catalog.list();
+  return listing ? listing->newest : std::nullopt;
+}
+
+Result<CatalogEntry> newest_good(const Catalog& catalog, std::optional<Version> step,
+                                 const std::function<void(const Damage&)>& on_damage) {
+  return catalog.newest_accepted(
+      step, [&](const CatalogEntry& entry) { return catalog.verify(entry); }, on_damage);
+}
 
 TestJob::TestJob(FileSystem& files, HeadStore* head, const TensorFormat* tensors)
     : files_(files),
@@ -93,7 +105,7 @@ CatalogPorts TestJob::ports() { return {{files_, *hashing_, tensors_}, *document
 
 Result<FileRecord> TestJob::write_file(const TestSave& save, int block, StateKind kind, Version version) {
   BlockState state;
-  state.record = {block, kind, version, {save.generation, save.position, save.nonce}, {writer_of(save), 7}, 0, {}, {}};
+  state.record = {block, kind, version, {save.generation, save.position, save.nonce}, writer_of(save, 0), 0, {}, {}};
   state.record.tensors = tensors_of(block, kind);
   if (save.reuse && save.parent) {
     const FileRecord* known = save.parent->manifest.find(block, kind);
@@ -108,7 +120,7 @@ Result<FileRecord> TestJob::write_file(const TestSave& save, int block, StateKin
 }
 
 Result<CommitRequest> TestJob::write(const TestSave& save) {
-  CommitRequest request{manifest_of(save), {writer_of(save), 8}, ledger_of(save), save.parent};
+  CommitRequest request{manifest_of(save), writer_of(save, 1), ledger_of(save), save.parent, save.found};
   EVERSTEP_TRY(catalog_->make_directory(kLineage, request.manifest.name));
   std::vector<StateKind> kinds = {StateKind::kWeights};
   if (save.live) kinds.push_back(StateKind::kPrevious);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -23,9 +24,17 @@ struct TestSave {
   bool reuse = false;  // the parent's files where the state is the same
   std::optional<CatalogEntry> parent = std::nullopt;
   std::optional<double> validation_loss = std::nullopt;
-  std::uint32_t writer = 0;  // 0: another one for each generation and nonce
+  std::uint32_t writer = 0;  // incarnation of the process that saves; 0: another one for each generation
   int blocks = 2;
+  std::optional<Head> found = std::nullopt;  // CatalogListing::newest when the run of this generation began
 };
+
+// CatalogListing::newest now, for a run that begins.
+std::optional<Head> newest_head(const Catalog& catalog);
+
+// Catalog::newest_accepted with verify().
+Result<CatalogEntry> newest_good(const Catalog& catalog, std::optional<Version> step = {},
+                                 const std::function<void(const Damage&)>& on_damage = {});
 
 // A job's directory on some file system, as one process sees it.
 class TestJob {

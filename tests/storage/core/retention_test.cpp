@@ -88,6 +88,27 @@ TEST(Retention, KeepsWhatIsPinned) {
             (Kept{0, 2}));
 }
 
+TEST(Retention, DoesNotCountWhatIsDamagedAndKeepsItOnlyIfItIsPinnedOrTheNewest) {
+  Candidates candidates = {candidate(1, 10, 2.0), candidate(2, 20, 1.0), candidate(3, 30), candidate(4, 40, 1.0)};
+  candidates[1].damaged = true;
+  candidates[2].damaged = true;
+  EXPECT_EQ(checkpoints_to_keep(candidates, {.keep_last = 2}), (Kept{0, 3}));
+  EXPECT_EQ(checkpoints_to_keep(candidates, {.keep_last = 1, .keep_every = 10}), (Kept{0, 3}));
+  EXPECT_EQ(checkpoints_to_keep(candidates, {.keep_last = 1, .keep_best = 2}), (Kept{0, 3}));
+  candidates[1].pinned = true;
+  candidates[3].damaged = true;
+  EXPECT_EQ(checkpoints_to_keep(candidates, {.keep_last = 1}), (Kept{0, 1, 3}));
+}
+
+TEST(Retention, KeepsAsManyOfThoseThatTheNewestDescendsFrom) {
+  Candidates candidates = {candidate(1, 10), candidate(2, 20), candidate(3, 30), candidate(4, 40), candidate(5, 21)};
+  for (std::size_t i = 1; i < 4; ++i) candidates[i].parent = candidates[i].sequence - 1;
+  candidates[4].parent = 2;
+  EXPECT_EQ(checkpoints_to_keep(candidates, {.keep_last = 2}), (Kept{1, 3, 4}));
+  candidates[1].damaged = true;
+  EXPECT_EQ(checkpoints_to_keep(candidates, {.keep_last = 2}), (Kept{0, 3, 4}));
+}
+
 // Every set of three checkpoints of these properties, in two orders, under every combination of small options.
 TEST(Retention, AgreesWithCountingOnEverySmallCase) {
   const std::array<std::optional<double>, 3> losses = {std::nullopt, 1.0, std::numeric_limits<double>::quiet_NaN()};

@@ -65,6 +65,21 @@ class CrashFileSystem::Reader final : public ReadableFile {
   std::uint64_t size_;
 };
 
+class CrashFileSystem::HeldLock final : public Lock {
+ public:
+  HeldLock(CrashFileSystem& files, std::string path) : files_(files), path_(std::move(path)) {}
+  HeldLock(const HeldLock&) = delete;
+  HeldLock& operator=(const HeldLock&) = delete;
+  ~HeldLock() override {
+    const std::lock_guard lock(files_.mutex_);
+    files_.locked_.erase(path_);
+  }
+
+ private:
+  CrashFileSystem& files_;
+  std::string path_;
+};
+
 CrashFileSystem::CrashFileSystem() : root_(std::make_shared<Node>()) { root_->is_directory = true; }
 CrashFileSystem::~CrashFileSystem() = default;
 
@@ -175,6 +190,17 @@ Result<std::vector<DirectoryEntry>> CrashFileSystem::list(std::string_view path)
   std::vector<DirectoryEntry> entries;
   for (const auto& [name, entry] : (*node)->entries) entries.push_back({name, entry->is_directory});
   return entries;
+}
+
+Result<std::unique_ptr<Lock>> CrashFileSystem::lock(std::string_view path) {
+  const std::lock_guard lock(mutex_);
+  const auto place = find_place(path);
+  if (!place) return place.error();
+  if (place->node != nullptr && place->node->is_directory) {
+    return refused(ErrorCode::kDataLoss, path, "it is no plain file");
+  }
+  if (!locked_.insert(std::string(path)).second) return refused(ErrorCode::kUnavailable, path, "it is in use");
+  return {std::make_unique<HeldLock>(*this, std::string(path))};
 }
 
 Result<std::uint64_t> CrashFileSystem::free_bytes() const {

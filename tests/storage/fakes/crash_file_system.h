@@ -101,6 +101,7 @@ class CrashFileSystem final : public FileSystem {
   Status remove(std::string_view path) override;
   Status remove_directory(std::string_view path) override;
   Result<std::vector<DirectoryEntry>> list(std::string_view path) const override;
+  Result<std::unique_ptr<Lock>> lock(std::string_view path) override;  // makes no file, and is no call
   Result<std::uint64_t> free_bytes() const override;
 
  private:
@@ -108,6 +109,7 @@ class CrashFileSystem final : public FileSystem {
   struct NameChange;
   class Writer;
   class Reader;
+  class HeldLock;
   using NodePointer = std::shared_ptr<Node>;
   struct Place {  // of something in the directory that holds it
     NodePointer directory;
@@ -133,6 +135,7 @@ class CrashFileSystem final : public FileSystem {
   std::int64_t calls_ = 0;
   std::int64_t syncs_ = 0;
   bool crashed_ = false;
+  std::set<std::string> locked_;  // paths
 };
 
 }  // namespace everstep::storage

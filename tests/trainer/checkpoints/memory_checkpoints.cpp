@@ -62,6 +62,7 @@ void MemoryCheckpoints::add(int worker, const StagedCut& cut) {
   joined.position = cut.position;
   joined.version = cut.version;
   joined.applied = cut.applied;
+  joined.validation_loss = cut.validation_loss;
   if (worker == 0) joined.history = cut.history;
   joined.losses.insert(joined.losses.end(), cut.losses.begin(), cut.losses.end());
   std::sort(joined.losses.begin(), joined.losses.end(),

@@ -28,6 +28,7 @@ struct MemoryCheckpoint {
   Position position;
   Version version;
   std::int64_t applied = 0;
+  std::optional<double> validation_loss;
   std::map<TensorKey, std::string> tensors;  // their bytes
   std::vector<MinibatchLoss> losses;         // of the unfinished window, ascending
   std::vector<WindowHistory> history;        // as worker 0 tells it

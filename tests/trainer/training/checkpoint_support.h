@@ -13,6 +13,7 @@ struct CheckpointedRun {
   std::vector<MemoryCheckpoint> checkpoints;  // the last one holds the state at the end
   std::vector<StepReport> steps;              // as worker 0 saw them
   std::vector<int> skipped;
+  std::vector<double> validation_losses;
 };
 
 // Trains from the beginning, or from `from`; the end is always saved.
@@ -29,7 +30,7 @@ inline CheckpointedRun train_with_checkpoints(TrainOptions options, const DataSo
   };
   const auto runs = run_in_threads(options, data, changes);
   EVERSTEP_CHECK(runs.ok(), runs.error().line());
-  return {store.complete(), runs->front().steps, store.skipped()};
+  return {store.complete(), runs->front().steps, store.skipped(), runs->front().validation_losses};
 }
 
 // Losses and norms of two runs at the steps that both made; empty if they are equal in every bit.

@@ -160,7 +160,8 @@ TEST(Checkpoint, InsideAWindowOfAmdpGoesOnUnderTheSamePlan) {
     const auto data = shipped_corpus(options.model);
     const CheckpointedRun whole = train_with_checkpoints(options, *data);
     const MemoryCheckpoint& cut = checkpoint_of(whole, CutKind::kInWindow, 2);
-    EXPECT_EQ(cut.position.value, 2 * plan.window + 3 * plan.depth * plan.width);
+    EXPECT_GT(cut.position.value, 2 * plan.window);
+    EXPECT_EQ((cut.position.value - 2 * plan.window) % (plan.depth * plan.width), 0);
     const CheckpointedRun rest = train_with_checkpoints(options, *data, &cut);
     EXPECT_EQ(difference_in_steps(whole.steps, rest.steps), "");
     EXPECT_EQ(difference_between(whole.checkpoints.back(), rest.checkpoints.back()), "");
@@ -176,7 +177,7 @@ TEST(Checkpoint, InsideTheWindowItWasResumedInCountsFromThere) {
   const CheckpointedRun second = train_with_checkpoints(options, *data, &first);
   const MemoryCheckpoint& later = checkpoint_of(second, CutKind::kInWindow, 1);
   EXPECT_EQ(later.position.value, first.position.value + 4);
-  EXPECT_THAT(later.losses, SizeIs(8));
+  EXPECT_THAT(later.losses, SizeIs(6));
   const CheckpointedRun third = train_with_checkpoints(options, *data, &later);
   EXPECT_EQ(difference_between(whole.checkpoints.back(), third.checkpoints.back()), "");
 }
@@ -212,15 +213,30 @@ TEST(Checkpoint, IsSkippedByAllWorkersWhenOneIsBusy) {
   int asked = 0;  // of worker 2 alone, by its own thread
   const CheckpointedRun run = train_with_checkpoints(options, *data, nullptr, false,
                                                      [&](int worker) { return worker == 2 && ++asked % 2 == 1; });
-  EXPECT_THAT(run.skipped, Each(3));
+  EXPECT_THAT(run.skipped, Each(3));  // the first, third and fifth
   EXPECT_THAT(run.checkpoints, SizeIs(3));
 }
 
+TEST(Checkpoint, HasTheValidationLossOfItsOwnStateOnly) {
+  TrainOptions options = training(ModelFamily::kGpt, {ScheduleKind::kAmdp, 4, 1, 8}, 6);
+  options.checkpoints.every_updates = 1;
+  options.evaluate_every = 2;
+  const auto data = shipped_corpus(options.model);
+  const CheckpointedRun run = train_with_checkpoints(options, *data);
+  ASSERT_THAT(run.checkpoints, SizeIs(6));
+  ASSERT_THAT(run.validation_losses, SizeIs(3));
+  for (int version = 1; version <= 6; ++version) {
+    const auto expected = version % 2 == 0 ? std::optional(run.validation_losses[version / 2 - 1]) : std::nullopt;
+    EXPECT_EQ(run.checkpoints[version - 1].validation_loss, expected) << version;
+  }
+}
+
 TEST(Checkpoint, OfAFinishedRunHasNothingLeftToDo) {
-  TrainOptions options = training(ModelFamily::kGpt, {ScheduleKind::kAmdp, 4, 1, 8}, 4);
-  options.checkpoints.every_updates = 2;
+  TrainOptions options = training(ModelFamily::kGpt, {ScheduleKind::kAmdp, 4, 1, 12}, 4);
+  options.checkpoints = {.every_updates = 2, .every_rounds = 4, .at_end = true};
   const auto data = shipped_corpus(options.model);
   const CheckpointedRun whole = train_with_checkpoints(options, *data);
+  EXPECT_EQ(checkpoint_of(whole, CutKind::kInWindow, 1).position.value, 16);
   for (const MemoryCheckpoint& checkpoint : whole.checkpoints) {
     options.steps = checkpoint.version.value;
     const CheckpointedRun rest = train_with_checkpoints(options, *data, &checkpoint, checkpoint.kind == CutKind::kLive);
