@@ -49,9 +49,7 @@ std::vector<std::string> CheckpointProgram::with(Words plan, const std::vector<s
 }
 
 CheckpointProgram::Losses CheckpointProgram::losses_of_whole_run(Words plan) const {
-  std::vector<std::string> args = with(plan, {"--output=" + path("whole")});
-  std::erase_if(args, [](const std::string& arg) { return name_of(arg) == "--checkpoint-dir"; });
-  const Ended ended = run_program(args);
+  const Ended ended = run_program(with(plan, {"--output=" + path("whole"), "--job=whole", "--checkpoint-every=1000"}));
   EXPECT_EQ(ended.exit_code, 0) << ended.log;
   return losses_in("whole");
 }
@@ -67,11 +65,14 @@ CheckpointProgram::Losses CheckpointProgram::losses_in(const std::string& run) c
   return losses;
 }
 
-void CheckpointProgram::expect_continues(const Losses& whole, const Losses& part) {
+void CheckpointProgram::expect_continues(const Losses& whole, const Losses& part) const {
   ASSERT_FALSE(part.empty());
   EXPECT_EQ(part.rbegin()->first, kSteps);
   EXPECT_EQ(std::ssize(part), kSteps + 1 - part.begin()->first);
   for (const auto& [step, loss] : part) EXPECT_EQ(loss, whole.at(step)) << "step " << step;
+  const Ended ends = run_program({"checkpoint", "diff", "HEAD", "HEAD", "--checkpoint-dir=" + path("saves"),
+                                  "--other-job=whole", "--only=tensors"});
+  EXPECT_EQ(ends.exit_code, 0) << ends.out << ends.log;
 }
 
 std::unique_ptr<RunningProgram> CheckpointProgram::start_until_commit(const std::vector<std::string>& args) const {

@@ -26,11 +26,13 @@ class CheckpointProgram : public CommandFiles {
   // same name.
   std::vector<std::string> with(Words plan, const std::vector<std::string>& more) const;
 
+  // Its end is saved as the job "whole".
   Losses losses_of_whole_run(Words plan) const;
   Losses losses_in(const std::string& run) const;
 
-  // The steps of `part` go from the one after a checkpoint to the end, and have the losses of `whole`, bit for bit.
-  static void expect_continues(const Losses& whole, const Losses& part);
+  // The steps of `part` go from the one after a checkpoint to the end, and have the losses of the whole run, bit for
+  // bit; weights and moments at the end are equal too.
+  void expect_continues(const Losses& whole, const Losses& part) const;
 
   // A run that has committed at least one checkpoint and goes on.
   std::unique_ptr<RunningProgram> start_until_commit(const std::vector<std::string>& args) const;
