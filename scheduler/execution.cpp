@@ -22,7 +22,8 @@ bool ComputeKeys::contains(int group, const Op& op) const {
   if (slice >= std::ssize(slice_begin_) - 1) return false;
   if (op.stage < 0 || op.stage >= static_cast<int>(stages_)) return false;
   if (op.minibatch < 0 || op.minibatch >= static_cast<int>(depth_) || op.round < 0) return false;
-  return key(group, op) / stages_ < slice_begin_[slice + 1];
+  // Of a window that was resumed at its end nothing but the update is left.
+  return op == update_of(op.window) || key(group, op) / stages_ < slice_begin_[slice + 1];
 }
 
 }  // namespace everstep::scheduler
