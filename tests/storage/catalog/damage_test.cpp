@@ -19,12 +19,7 @@
 namespace everstep::storage {
 namespace {
 
-// Sanitizers look for what a bad file does to the program, which fewer cases show as well.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t kCases = 2'000;
-#else
-constexpr std::uint64_t kCases = 10'000;
-#endif
+constexpr std::uint64_t kCases = kSanitized ? 2'000 : 10'000;
 constexpr std::uint64_t kSeed = 20;
 
 enum class Harm { kBitFlip, kTruncation, kZeroedBlock, kSwap, kMissing };

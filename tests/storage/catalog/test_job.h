@@ -11,6 +11,13 @@
 
 namespace everstep::storage {
 
+// Sanitizers look for what a fault does to the program, which fewer cases show as well.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 inline constexpr int kWindow = 4;
 inline constexpr std::uint64_t kLineage = 0x1122334455667788;
 
