@@ -14,6 +14,14 @@
 
 namespace everstep::trainer {
 
+// A cut inside a window that was agreed on.
+struct ExpectedCapture {
+  std::int64_t window = 0;
+  int round = 0;
+  int chunks_left = 0;  // whose Capture is still to come
+  StagedCut cut;
+};
+
 // One worker's state and the ops on it: what train() interprets a schedule with. The options, transport and hooks must
 // outlive it.
 class Worker {
@@ -72,14 +80,6 @@ class Worker {
     std::map<std::int64_t, Version> forward_version;  // by position, of the minibatches in flight
   };
   static constexpr std::size_t kOpsKept = 64;
-
-  // A cut inside a window that was agreed on.
-  struct Capture {
-    std::int64_t window = 0;
-    int round = 0;
-    int chunks_left = 0;  // whose Capture is still to come
-    StagedCut cut;
-  };
 
   static FrameHeader job_of(const TrainOptions& options);
   Result<Chunk> make_chunk(int stage, const DataSource& data);
@@ -151,7 +151,7 @@ class Worker {
   std::int64_t first_minibatch_ = 0;   // where the next run() starts its first window
   bool adopts_next_ = false;           // the next update puts the weights of a live checkpoint in place
   std::map<int, StageState> staging_;  // by stage; kept from one cut to the next
-  std::optional<Capture> capture_;
+  std::optional<ExpectedCapture> capture_;
   std::vector<WindowHistory> history_;  // since the last cut that was handed over
   std::optional<Position> last_cut_;
   std::int64_t rounds_done_ = 0;  // of the windows that ended in this run

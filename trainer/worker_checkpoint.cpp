@@ -99,7 +99,7 @@ DueCut Worker::next_cut(const UpdateDecision& decision, std::int64_t window) {
 void Worker::expect_capture(std::int64_t window, std::optional<int> round) {
   capture_.reset();
   if (hooks_.checkpoints == nullptr || !round) return;
-  Capture& capture = capture_.emplace();
+  ExpectedCapture& capture = capture_.emplace();
   capture.window = window;
   capture.round = *round;
   capture.chunks_left = static_cast<int>(chunks_.size());
