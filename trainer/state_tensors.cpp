@@ -69,7 +69,7 @@ std::vector<storage::BlockState> block_states(const ModelConfig& model, Accumula
         record.written_by = {generation, cut.position, cut.nonce};
       }
       files.back().record.tensors.push_back(spec);
-      files.back().tensors.push_back(tensor.bytes);
+      files.back().tensors.emplace_back(tensor.bytes);
     }
   }
   return files;
