@@ -1,0 +1,199 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/tick.h"
+#include "elastic/keys.h"
+#include "scheduler/plan.h"
+
+namespace everstep::elastic {
+
+// The values of the job's keys. Their text form is lines of "name value", so that etcdctl shows them to people. parse_…
+// refuses (kDataLoss) whatever to_text would not have made, within fixed bounds; text comes from other processes.
+
+// What all workers of a job must agree on. Written once, by whoever starts the job.
+struct JobSpec {
+  std::uint64_t lineage = 0;
+  std::string build;      // of the program: workers of another one are refused
+  std::string data_hash;  // of what the job trains on; empty: emulated
+  std::vector<std::pair<std::string, std::string>> settings;  // the configuration in force, names ascending
+
+  bool operator==(const JobSpec&) const = default;
+};
+std::string to_text(const JobSpec& spec);
+Result<JobSpec> parse_job_spec(std::string_view text);
+
+enum class MemberState : std::uint8_t {
+  kWarming,  // loads code and data
+  kReady,    // may be named by a generation
+  kLeaving,  // wants to be drained
+};
+
+struct MemberRecord {
+  WorkerId id;
+  std::string name;     // for people: unique among the living as far as they can tell
+  std::string host;     // workers on one host are lost together
+  std::string address;  // where peers connect: "10.0.0.7:4711"
+  MemberState state = MemberState::kWarming;
+  std::string leave_reason;  // kLeaving
+  std::int64_t leave_ms = 0;  // kLeaving: how long it can still stay, as of when this was written; 0: as long as needed
+  std::string mac;  // over signed_text, with the job's secret; empty without one
+
+  bool operator==(const MemberRecord&) const = default;
+};
+std::string to_text(const MemberRecord& member);
+std::string signed_text(const MemberRecord& member);  // all but the MAC
+Result<MemberRecord> parse_member(std::string_view text);
+
+struct LeaderRecord {
+  WorkerId id;
+
+  bool operator==(const LeaderRecord&) const = default;
+};
+std::string to_text(const LeaderRecord& leader);
+Result<LeaderRecord> parse_leader(std::string_view text);
+
+// The newest committed checkpoint. `document` is storage's own record of it, which only storage reads.
+struct HeadRecord {
+  std::int64_t sequence = 0;
+  Generation generation;
+  Position position;
+  std::string manifest;  // SHA-256, 64 digits
+  std::string document;
+
+  bool operator==(const HeadRecord&) const = default;
+};
+std::string to_text(const HeadRecord& head);
+Result<HeadRecord> parse_head_record(std::string_view text);
+
+// What a generation starts from.
+struct Base {
+  enum class Kind : std::uint8_t {
+    kBeginning,   // initial weights
+    kCheckpoint,  // HEAD, as it was when the generation was opened
+    kMemory,      // what members of `from` hold, at `position`
+  };
+
+  Kind kind = Kind::kBeginning;
+  Position position;
+  std::string manifest{};  // kCheckpoint
+
+  bool operator==(const Base&) const = default;
+};
+
+// Who connects to whom: the workers of a plan, then those that only hand their state over and leave.
+struct GroupRecord {
+  Attempt attempt;
+  scheduler::Plan plan;  // workers and spares by incarnation
+  std::vector<WorkerId> donors;  // hold state of the generation before, and have no part in the plan
+
+  // plan.workers, then donors: the order in which the transport numbers them. Spares stand by outside.
+  std::vector<WorkerId> connected() const;
+  bool names(const WorkerId& id) const;  // as worker, spare or donor
+
+  bool operator==(const GroupRecord&) const = default;
+};
+
+// What is being prepared while the present generation trains.
+std::string to_text(const GroupRecord& proposal);
+Result<GroupRecord> parse_group(std::string_view text);
+
+struct GenerationRecord {
+  GroupRecord group;
+  WorkerId opener;
+  Base base;
+  std::optional<GroupRecord> from;  // kMemory: the generation whose members hold the base, with its plan
+  std::string reason;               // for people: who came, who left
+
+  bool operator==(const GenerationRecord&) const = default;
+};
+std::string to_text(const GenerationRecord& generation);
+Result<GenerationRecord> parse_generation(std::string_view text);
+
+// Asks the workers of the present generation to stop.
+struct DrainRecord {
+  Attempt attempt;                    // of the generation that is to stop
+  bool inside_window = false;         // at a super-round, because a window takes too long; else at the window's end
+  std::optional<std::int64_t> stop_round;  // inside_window: once all promised. Super-rounds since the generation began
+  bool ends_job = false;  // nobody goes on: make a checkpoint at the window's end and leave
+  std::string reason;
+
+  bool operator==(const DrainRecord&) const = default;
+};
+std::string to_text(const DrainRecord& drain);
+Result<DrainRecord> parse_drain(std::string_view text);
+
+// The highest super-round that a worker has started; it goes at most one further before it knows where to stop.
+struct PromiseRecord {
+  std::int64_t round = 0;
+
+  bool operator==(const PromiseRecord&) const = default;
+};
+std::string to_text(const PromiseRecord& promise);
+Result<PromiseRecord> parse_promise(std::string_view text);
+
+// What a worker has in memory after it stopped. Written once it changes no more.
+struct HeldRecord {
+  bool finished = false;             // the job's last update is made and saved
+  std::optional<Position> position;  // nothing: it broke off, and nothing it has can be used
+  // The generation whose plan says which blocks this worker has: the one it stopped in, or, if it never came to the
+  // first update there, the one that this generation's base came from.
+  std::optional<Generation> of;
+
+  bool operator==(const HeldRecord&) const = default;
+};
+std::string to_text(const HeldRecord& held);
+Result<HeldRecord> parse_held(std::string_view text);
+
+struct SuspectRecord {
+  bool closed = false;  // its connection closed: the process is gone. Else it does not answer
+  std::string reason;
+
+  bool operator==(const SuspectRecord&) const = default;
+};
+std::string to_text(const SuspectRecord& suspect);
+Result<SuspectRecord> parse_suspect(std::string_view text);
+
+// One worker's part of a checkpoint: durable, or failed.
+struct AckRecord {
+  std::string shard;  // names the shard document that describes it; empty: failed
+  std::string error;
+  double seconds = 0;
+
+  bool operator==(const AckRecord&) const = default;
+};
+std::string to_text(const AckRecord& ack);
+Result<AckRecord> parse_ack(std::string_view text);
+
+struct QuarantineRecord {
+  int strikes = 0;
+  std::int64_t seconds = 0;  // from when it was written
+
+  bool operator==(const QuarantineRecord&) const = default;
+};
+std::string to_text(const QuarantineRecord& quarantine);
+Result<QuarantineRecord> parse_quarantine(std::string_view text);
+
+// For people and tools, written by the leader every now and then.
+struct ProgressRecord {
+  std::int64_t step = 0;
+  std::int64_t steps = 0;
+  double loss = 0;
+  double tokens_per_second = 0;
+  double busy = 0;
+  double goodput = 1;
+  std::string state;  // "training", "draining", "recovering", "waiting for 2 more workers", "finished"
+
+  bool operator==(const ProgressRecord&) const = default;
+};
+std::string to_text(const ProgressRecord& progress);
+Result<ProgressRecord> parse_progress(std::string_view text);
+
+}  // namespace everstep::elastic
