@@ -10,10 +10,10 @@ Status check_range(std::string_view what, std::int64_t value, std::int64_t min, 
                           " to " + std::to_string(max));
 }
 
-Status check_name(std::string_view what, std::string_view text) {
+Status check_name(std::string_view what, std::string_view text, std::size_t longest) {
   const bool printable = std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
-  if (!text.empty() && text.size() <= kLongestName && printable) return {};
-  return invalid_argument(std::string(what) + ": expected 1 to " + std::to_string(kLongestName) +
+  if (!text.empty() && text.size() <= longest && printable) return {};
+  return invalid_argument(std::string(what) + ": expected 1 to " + std::to_string(longest) +
                           " printable ASCII characters, got " + std::to_string(text.size()) +
                           (printable ? "" : " with others among them"));
 }

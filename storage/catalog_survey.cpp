@@ -124,14 +124,15 @@ Result<CatalogSurvey> survey_catalog(const CatalogPorts& ports) {
   if (!directory) return directory.error();
   CatalogSurvey survey;
   survey.directory = std::move(*directory);
-  std::vector<Head> records = read_records(ports, survey);
+  survey.records = read_records(ports, survey);
   const auto head = ports.head.read();
   if (head) {
     survey.stored = *head;
   } else {
     survey.head_error = head.error();
   }
-  survey.committed = committed_heads(survey.stored, std::move(records));
+  survey.committed = committed_heads(survey.stored, survey.records);
+  if (survey.stored) survey.records.push_back(*survey.stored);
   if (head) survey.head_error = distrust(survey.stored, survey.committed);
   if (survey.head_error) {
     survey.damaged.insert(survey.damaged.begin(), {kHeadName, *survey.head_error, std::nullopt, std::nullopt});

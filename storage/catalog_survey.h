@@ -45,6 +45,7 @@ struct CatalogSurvey {
   JobDirectory directory;
   std::optional<Head> stored;       // HEAD as it is
   std::optional<Error> head_error;  // why HEAD cannot be trusted
+  std::vector<Head> records;        // HEAD and all commit records that can be trusted, in no order, perhaps twice
   std::vector<Head> committed;      // newest first; its first one is HEAD or what stands in for it
   std::vector<Damage> damaged;      // HEAD, commit records
 };

@@ -17,7 +17,7 @@ Status check_entry(const LedgerEntry& entry, Position expected, int window) {
   if (entry.losses.size() != static_cast<std::size_t>(entry.end - entry.first)) {
     return invalid_argument(place + ": has " + std::to_string(entry.losses.size()) + " losses");
   }
-  if (const Status status = check_name("plan", entry.plan); !status) {
+  if (const Status status = check_name("plan", entry.plan, kLongestPlan); !status) {
     return invalid_argument(place + ": " + status.error().message);
   }
   if (const Status status = check_range("generation", entry.generation.value, 0, kMostGenerations); !status) {

@@ -17,7 +17,7 @@ struct LedgerEntry {
   int first = 0;  // minibatches [first, end) of the window
   int end = 0;
   Generation generation;
-  std::string plan;            // "amdp D=4 P=2 W=1 M=16"
+  std::string plan;            // "amdp D=4 P=2 W=1 M=16 preload=2 cuts=0,2,4,6,8"
   bool flushed = false;        // the window began on a drained pipeline
   bool skipped = false;        // its gradient was not finite
   std::vector<double> losses;  // one per minibatch

@@ -30,7 +30,7 @@ LedgerEntry read_entry(DocumentReader& reader) {
           .first = reader.small_integer("first", 0, kLargestWindow),
           .end = reader.small_integer("end", 0, kLargestWindow),
           .generation = {reader.integer("generation", 0, kMostGenerations)},
-          .plan = reader.text("plan", kLongestName),
+          .plan = reader.text("plan", kLongestPlan),
           .flushed = reader.boolean("flushed"),
           .skipped = reader.boolean("skipped"),
           .losses = reader.doubles("losses", kLargestWindow)};

@@ -58,6 +58,14 @@ std::vector<StateKind> kinds_of(const SampleOptions& options) {
   return kinds;
 }
 
+// As ledgers name a plan of one pipeline.
+std::string ledger_text(const StoredPlan& plan) {
+  std::string text = plan.schedule + " D=" + std::to_string(plan.depth) + " P=1 W=" + std::to_string(plan.width) +
+                     " M=" + std::to_string(plan.window) + " preload=" + std::to_string(plan.preload) + " cuts=";
+  for (const int cut : plan.cuts) text += (cut == 0 ? "" : ",") + std::to_string(cut);
+  return text;
+}
+
 }  // namespace
 
 Manifest sample_manifest(const SampleOptions& options) {
@@ -117,8 +125,7 @@ LedgerSegment sample_ledger(const Manifest& manifest, Position begin) {
                       .first = first,
                       .end = first + count,
                       .generation = manifest.name.generation,
-                      .plan = manifest.plan.schedule + " D=" + std::to_string(manifest.plan.depth) +
-                              " W=1 M=" + std::to_string(window),
+                      .plan = ledger_text(manifest.plan),
                       .flushed = at == 0,
                       .skipped = false,
                       .losses = {}};
