@@ -35,7 +35,7 @@ double seconds(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// Addresses are at most a few hundred bytes, so one packet carries one.
+// An address is short, so one packet carries it.
 std::string exchange(int pipe, const std::string& mine) {
   EVERSTEP_CHECK(::send(pipe, mine.data(), mine.size(), MSG_NOSIGNAL) > 0, "the pipe broke");
   std::string theirs(65536, '\0');
@@ -45,11 +45,11 @@ std::string exchange(int pipe, const std::string& mine) {
   return theirs;
 }
 
-std::unique_ptr<Transport> connect(int worker, int pipe) {
-  const auto listener = UcxListener::listen({.worker = worker}).value();
-  std::vector<std::string> addresses{listener->address(), exchange(pipe, listener->address())};
+std::unique_ptr<Transport> connect(UcxListener& listener, int worker, int pipe) {
+  std::vector<std::string> addresses{listener.address(), exchange(pipe, listener.address())};
   if (worker == 1) std::swap(addresses[0], addresses[1]);
-  return listener->connect(addresses, 10s).value();
+  const UcxGroup group{0, {}, 0, worker, {{WorkerId{{0, 1}}, addresses[0]}, {WorkerId{{0, 2}}, addresses[1]}}};
+  return std::move(listener.connect(group, 10s).connection.value().transport);
 }
 
 // Worker 0 sends first, worker 1 sends it back. The receive of the next frame is always posted ahead.
@@ -79,7 +79,8 @@ void bounce(Transport& transport, const FrameSize& size) {
 }
 
 int run(int worker, int pipe) {
-  const std::unique_ptr<Transport> transport = connect(worker, pipe);
+  const auto listener = UcxListener::listen({}).value();
+  const std::unique_ptr<Transport> transport = connect(*listener, worker, pipe);
   bounce(*transport, {1 << 20, 20});  // connections are made by the first frames
   for (const FrameSize& size : kSizes) bounce(*transport, size);
   return transport->close(10s) ? 0 : 1;

@@ -17,4 +17,9 @@ Buffer allocate_zeroed(std::size_t bytes) {
   return buffer;
 }
 
+void copy_into(Buffer& target, const Buffer& source) {
+  if (target.size != source.size) target = allocate_scratch(source.size);
+  if (!source.empty()) std::memcpy(target.data, source.data, source.size);
+}
+
 }  // namespace everstep::trainer

@@ -29,4 +29,7 @@ struct Buffer {
 Buffer allocate_zeroed(std::size_t bytes);
 Buffer allocate_scratch(std::size_t bytes);
 
+// Copies the bytes; `target` is allocated only if it has another size.
+void copy_into(Buffer& target, const Buffer& source);
+
 }  // namespace everstep::trainer

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -64,13 +65,17 @@ struct StagedStage {
   StageState state;
 };
 
-// What became of a window's minibatches, as all workers know it after its update.
+// What became of minibatches [first, end) of a window, as all workers know it after its update, or after the stop
+// inside it. A window that two generations worked on has two entries.
 struct WindowHistory {
   std::int64_t window = 0;
-  int first = 0;               // minibatches [first, M) ran in this run
-  bool flushed = false;        // began on a drained pipeline
-  bool skipped = false;        // the gradient was not finite
-  std::vector<double> losses;  // of minibatches [first, M)
+  int first = 0;
+  int end = 0;
+  bool flushed = false;        // this part of it began on a drained pipeline
+  bool skipped = false;        // the gradient was not finite; known at the window's end only
+  Generation generation;       // that ran it
+  std::string plan;            // and under which plan: TrainOptions::plan_text
+  std::vector<double> losses;  // of minibatches [first, end)
 
   bool operator==(const WindowHistory&) const = default;
 };
@@ -87,7 +92,7 @@ struct StagedCut {
   std::optional<double> validation_loss;  // of this very state, if it was measured
   std::vector<StagedStage> stages;        // to be written by this worker
   std::vector<MinibatchLoss> losses;      // of the cut's minibatches that ended on this worker, inside a window only
-  std::vector<WindowHistory> history;     // windows finished since the last cut that was handed over
+  std::vector<WindowHistory> history;     // since the last cut that was handed over
 };
 
 // Takes cuts and makes checkpoints of them, behind the training's back. Called by the training thread only.
@@ -119,6 +124,12 @@ struct ResumePoint {
   bool continues_live = false;
 
   std::vector<MinibatchLoss> losses;  // of the minibatches of an unfinished window that lie before the position
+
+  // False inside a window of which a gradient could not be represented: it will be skipped.
+  bool finite = true;
+
+  // What no checkpoint has committed yet of the way here: goes with the next one.
+  std::vector<WindowHistory> history;
 
   bool operator==(const ResumePoint&) const = default;
 };

@@ -87,7 +87,7 @@ Result<std::vector<UpdateRecord>> Worker::evaluate_range(std::int64_t begin, std
     if (op.stage == last_stage) record.losses.push_back({static_cast<int>(op.minibatch), *loss});
   }
   std::vector<RecordCapacity> capacities;
-  for (int worker = 0; worker < transport_.workers(); ++worker) {
+  for (int worker = 0; worker < plan_workers(); ++worker) {
     const std::vector<EvaluationOp> ops = evaluation_ops(shape_, begin, end, worker);
     const auto losses = std::count_if(ops.begin(), ops.end(), [&](const auto& op) { return op.stage == last_stage; });
     capacities.push_back({0, static_cast<std::size_t>(losses)});

@@ -24,6 +24,9 @@ enum class FrameKind : std::uint8_t {
   kCapturedGroupSum,  // a group's, to the root group's owner
   kRecord,            // a worker's part of the update exchange, to worker 0
   kRecords,           // all parts, from worker 0
+  kStateSize,         // how long the frame is that says where a newcomer goes on
+  kResume,            // that frame
+  kState,             // a block's state, from a worker that holds it to one that needs it
 };
 
 std::string_view to_string(FrameKind kind);

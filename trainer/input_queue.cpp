@@ -45,11 +45,13 @@ OutputTarget output_of(const Schedule& schedule, int worker, const Op& op, const
 InputQueue::InputQueue(Transport& transport, const OpStream& stream, const FrameHeader& job, std::size_t bytes)
     : transport_(transport), stream_(stream), job_(job), bytes_(bytes) {}
 
-void InputQueue::post_ahead(std::int64_t index, std::int64_t last_window, Version version) {
+void InputQueue::post_ahead(std::int64_t index, const SuperRounds::Place& last_certain, Version version) {
   if (index > scanned_) scanned_ = index;
   for (; posted_.size() < kReceivesAhead && scanned_ < stream_.size(); ++scanned_) {
     const Op op = stream_.at(scanned_);
-    if (op.window > last_window) return;
+    if (stream_.leaves_out(op)) continue;
+    const SuperRounds::Place place{op.window, op.round};
+    if (place > last_certain) return;
     InputOrigin origin = input_of(stream_.pattern(), transport_.worker(), op, job_);
     if (origin.from < 0) continue;
     origin.header.length = bytes_;

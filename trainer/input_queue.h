@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "trainer/op_stream.h"
+#include "trainer/super_rounds.h"
 #include "trainer/transport.h"
 
 namespace everstep::trainer {
@@ -24,9 +25,9 @@ class InputQueue {
   // `stream` must outlive it. Every tensor has `bytes` bytes.
   InputQueue(Transport& transport, const OpStream& stream, const FrameHeader& job, std::size_t bytes);
 
-  // Posts receives for ops from `index` on, a few ahead, but none for windows after `last_window`, which a stop may yet
-  // cancel. `version` is that of the weights before op `index`.
-  void post_ahead(std::int64_t index, std::int64_t last_window, Version version);
+  // Posts receives for ops from `index` on, a few ahead, but none for super-rounds after `last_certain`, which a stop
+  // may yet cancel. `version` is that of the weights before op `index`.
+  void post_ahead(std::int64_t index, const SuperRounds::Place& last_certain, Version version);
 
   // Waits for the input of the op at `index`, which must have been posted. Empty for inputs made at home.
   Result<Buffer> take(std::int64_t index, std::chrono::milliseconds timeout);

@@ -7,6 +7,7 @@ namespace everstep::trainer {
 namespace {
 
 using scheduler::Op;
+using scheduler::OpKind;
 using scheduler::Schedule;
 using scheduler::ScheduleRequest;
 
@@ -59,6 +60,17 @@ void OpStream::end_after(std::int64_t window) {
   request.windows = static_cast<int>(std::min<std::int64_t>(windows, kPatternWindows));
   // The same request with fewer windows: it was accepted before.
   *this = OpStream(scheduler::make_schedule(request).value(), worker_, windows);
+}
+
+void OpStream::end_after_round(std::int64_t window, int round) {
+  end_after(window);
+  last_round_ = round;
+}
+
+bool OpStream::leaves_out(const Op& op) const {
+  if (!last_round_ || op.window != last_window()) return false;
+  const bool belongs_to_the_end = op.kind == OpKind::kStartReduce || op.kind == OpKind::kUpdate;
+  return belongs_to_the_end || op.round > *last_round_;
 }
 
 Position OpStream::position_of(const Op& op) const {

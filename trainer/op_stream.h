@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/ids.h"
@@ -23,6 +24,13 @@ class OpStream {
 
   // Ends the stream after `window` instead. Its ops up to the update before that window stay as they were.
   void end_after(std::int64_t window);
+
+  // Ends the stream after a round of `window` that is not its last, instead: from here on later rounds of it, its
+  // reduces and its update are left out. Nothing after that round may have been run yet.
+  void end_after_round(std::int64_t window, int round);
+
+  // Whether an op is not to be run because the stream ends inside its window.
+  bool leaves_out(const scheduler::Op& op) const;
 
   std::int64_t first_window() const { return pattern_.request.first_window; }
   int first_minibatch_of(std::int64_t window) const {
@@ -48,6 +56,7 @@ class OpStream {
   // Ops (repeat_begin_, repeat_end_] of the pattern run from its first update to its second: the part that repeats.
   std::int64_t repeat_begin_ = 0;
   std::int64_t repeat_end_ = 0;
+  std::optional<int> last_round_;  // of the last window
 };
 
 }  // namespace everstep::trainer

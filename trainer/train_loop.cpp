@@ -11,6 +11,7 @@ Result<TrainResult> train(const TrainOptions& options, const DataSource& data, T
   auto made = Worker::make(options, data, transport, hooks);
   if (!made) return made.error();
   Worker& worker = **made;
+  if (hooks.on_begin) hooks.on_begin();
   std::optional<double> validation_loss;
   std::optional<double> measured;  // of the state that the last run() ended with
   const std::int64_t minibatches = std::min(options.evaluate_minibatches, data.validation_minibatches());
@@ -18,9 +19,11 @@ Result<TrainResult> train(const TrainOptions& options, const DataSource& data, T
   const std::int64_t between_evaluations = evaluates ? options.evaluate_every : options.steps;
   while (worker.updates() < options.steps && !worker.stopped()) {
     const std::int64_t next_evaluation = (worker.updates() / between_evaluations + 1) * between_evaluations;
-    EVERSTEP_TRY(worker.run(std::min(next_evaluation, options.steps) - worker.updates()));
-    const bool stopped_between = worker.stopped() && worker.updates() % between_evaluations != 0;
-    measured.reset();
+    const std::int64_t before = worker.updates();
+    EVERSTEP_TRY(worker.run(std::min(next_evaluation, options.steps) - before));
+    const std::int64_t after = worker.updates();
+    const bool stopped_between = after == before || (after % between_evaluations != 0 && after != options.steps);
+    if (after > before) measured.reset();
     if (evaluates && !stopped_between) {
       const auto loss = worker.evaluate(minibatches);
       if (!loss) return loss.error();
@@ -31,8 +34,10 @@ Result<TrainResult> train(const TrainOptions& options, const DataSource& data, T
   }
   worker.hand_over_weights();
   TrainResult result = worker.result();
-  result.saved = worker.save_at_end(measured);
+  result.end = worker.end();
+  if (result.end != RunEnd::kHandOver) result.saved = worker.save_at_end(measured);
   result.validation_loss = validation_loss;
+  result.held = worker.take_held_state();
   return result;
 }
 

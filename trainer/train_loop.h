@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/ids.h"
@@ -14,9 +15,11 @@
 #include "scheduler/schedule.h"
 #include "trainer/checkpoint.h"
 #include "trainer/flight_recorder.h"
+#include "trainer/held_state.h"
 #include "trainer/learning_rate.h"
 #include "trainer/optimizer.h"
 #include "trainer/stage_compute.h"
+#include "trainer/stop_requests.h"
 #include "trainer/transport.h"
 
 namespace everstep::trainer {
@@ -39,6 +42,7 @@ struct TrainOptions {
   std::optional<ResumePoint> resume;  // needs hooks.restore; nothing: from initial weights
   std::uint64_t lineage = 0;
   Generation generation;
+  std::string plan_text;                           // as histories name the plan
   std::chrono::milliseconds peer_timeout{60'000};  // how long a worker waits for any one frame
 };
 
@@ -59,10 +63,13 @@ struct TrainHooks {
   std::function<std::unique_ptr<StageCompute>(const StageRequest&)> make_stage;
   std::function<void(const StageLayout&, const Buffer& weights)> initialise_weights;
   std::function<void(const StageLayout&, const Buffer& master)> initialise_master;
-  std::function<void(const StepReport&)> on_step;  // on every worker, after each update
+  // On every worker, after each update. The first call of a run comes when all workers have met at an update exchange:
+  // every one of them has the base in place, which may then be forgotten.
+  std::function<void(const StepReport&)> on_step;
+  std::function<void()> on_begin;  // the state is in place and the first op comes
   std::function<void(std::int64_t step, double loss)> on_validation;
-  std::function<void(const OpRecord&)> on_op;  // for --trace
-  std::function<bool()> stop_requested;        // asked at updates: the run ends at the next window's end
+  std::function<void(const OpRecord&)> on_op;                                        // for --trace
+  StopRequests* stops = nullptr;                                                     // none: runs to the end
   std::function<void(int stage, const StageLayout&, const Buffer& weights)> on_end;  // final weights of each chunk
   CheckpointSink* checkpoints = nullptr;
 
@@ -73,17 +80,26 @@ struct TrainHooks {
   FlightRecorder* recorder = nullptr;
 };
 
+enum class RunEnd : std::uint8_t {
+  kAllSteps,    // there is nothing left to do
+  kSaveAndEnd,  // WindowStop::kSaveAndEnd
+  kHandOver,    // WindowStop::kHandOver, or inside a window
+};
+
 struct TrainResult {
+  RunEnd end = RunEnd::kAllSteps;
   std::int64_t steps = 0;    // updates since the start of training
   std::int64_t skipped = 0;  // in this run
   StepReport last;
   std::optional<double> validation_loss;  // the last one measured
-  Status saved;                           // with options.checkpoints.at_end: whether the end is in a checkpoint
+  Status saved;    // with options.checkpoints.at_end, unless handing over: whether the end is in a checkpoint
+  HeldState held;  // what this worker has at the end
 };
 
-// Trains as worker `transport.worker()` (group * depth + device), from initial weights or a checkpoint to
-// `options.steps` updates in all or to a requested stop. All workers must be given the same options. Runs the schedule
-// op by op as it stands; after a failure the transport is unusable and the weights are not to be trusted.
+// Trains as worker `transport.worker()` (group * depth + device), from initial weights, a checkpoint or what was moved
+// here, to `options.steps` updates in all or to a requested stop. All workers must be given the same options. The
+// transport may have more workers than the plan: those behind have no part in it. Runs the schedule op by op as it
+// stands; after a failure the transport is unusable and the weights are not to be trusted.
 Result<TrainResult> train(const TrainOptions& options, const DataSource& data, Transport& transport,
                           const TrainHooks& hooks);
 

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "base/result.h"
 #include "trainer/buffer.h"
@@ -15,6 +16,20 @@ inline constexpr int kChannels = 3;
 
 // Names a posted receive. Never reused within one transport.
 using ReceiveId = std::uint64_t;
+
+// The worker because of which a transport, or the try to make one, ended.
+struct LostPeer {
+  enum class How : std::uint8_t {
+    kClosed,   // its connection closed or was refused: its process is gone
+    kSilent,   // nothing came in time: nobody knows
+    kRefused,  // it lives, and does not want this connection (any more)
+  };
+
+  int worker = 0;
+  How how = How::kClosed;
+
+  bool operator==(const LostPeer&) const = default;
+};
 
 // Moves frames between the workers of one generation. One thread calls; adapters may have a service thread of their
 // own.
@@ -32,7 +47,7 @@ class Transport {
   virtual ~Transport() = default;
 
   virtual int worker() const = 0;   // this one
-  virtual int workers() const = 0;  // of the plan
+  virtual int workers() const = 0;  // of the plan, and those behind them that only hand over state
 
   // Hands a frame over and returns at once; it never waits for the receiver. `header.length` must be the payload's
   // size. The transport keeps `payload` until it is delivered; the caller must not change its bytes before then.
@@ -55,12 +70,20 @@ class Transport {
   // The error that ended the transport, if any: what a worker asks between two ops.
   virtual Status status() = 0;
 
+  // Who is to blame for status(), if it is one of the workers.
+  virtual std::optional<LostPeer> lost() const = 0;
+
   // Ends the transport from this side: wakes waiters with kCancelled. May be called from any thread.
   virtual void abort(Error reason) = 0;
 
   // Says goodbye, so that peers do not take the end of this process for a death, and waits for theirs. Call it after
   // the last frame; no other call may follow.
   virtual Status close(std::chrono::milliseconds timeout) = 0;
+
+  // Says goodbye and waits for nobody: the others go on without this worker, and fail only if they send to it. Also
+  // right for a transport that has ended: without a goodbye its end counts as this worker's death. Frames that were not
+  // flushed may be lost. Nothing but the destructor may follow.
+  virtual void leave() = 0;
 };
 
 }  // namespace everstep::trainer

@@ -28,10 +28,10 @@ Status gather(Transport& transport, FrameHeader header, const std::vector<Record
               const Buffer& all, std::chrono::milliseconds timeout) {
   std::vector<ReceiveId> receives;
   std::size_t offset = capacities[0].bytes();
-  for (int worker = 1; worker < transport.workers(); ++worker) {
+  for (std::size_t worker = 1; worker < capacities.size(); ++worker) {
     header.length = capacities[worker].bytes();
-    receives.push_back(
-        transport.post_receive(worker, Channel::kRecords, header, all.part(offset, capacities[worker].bytes())));
+    receives.push_back(transport.post_receive(static_cast<int>(worker), Channel::kRecords, header,
+                                              all.part(offset, capacities[worker].bytes())));
     offset += capacities[worker].bytes();
   }
   for (const ReceiveId receive : receives) EVERSTEP_TRY(transport.wait(receive, timeout));
@@ -68,8 +68,8 @@ Result<std::vector<UpdateRecord>> exchange_records(Transport& transport, const F
   if (transport.worker() == 0) {
     encode_record(mine, own, all.part(0, own.bytes()).as<std::byte>());
     EVERSTEP_TRY(gather(transport, record, capacities, all, timeout));
-    for (int worker = 1; worker < transport.workers(); ++worker) {
-      transport.send(worker, Channel::kRecords, records, all);
+    for (std::size_t worker = 1; worker < capacities.size(); ++worker) {
+      transport.send(static_cast<int>(worker), Channel::kRecords, records, all);
     }
   } else {
     const ReceiveId receive = transport.post_receive(0, Channel::kRecords, records, all);
@@ -103,7 +103,7 @@ UpdateDecision decide_update(const Schedule& schedule, const std::vector<StageLa
   Tick elapsed = 0;
   for (const UpdateRecord& record : records) {
     decision.finite = decision.finite && record.finite;
-    decision.stop = decision.stop || record.stop_requested;
+    decision.stop = std::max(decision.stop, record.stop);
     decision.all_idle = decision.all_idle && record.writer_idle;
     busy += record.busy;
     elapsed += record.elapsed;

@@ -14,7 +14,8 @@
 namespace everstep::trainer {
 
 // Gathers the records of all workers at worker 0 and returns them to everybody: once per window, two hops. The
-// capacities are per worker. Meeting here also tells each worker that all others have finished their reduces.
+// capacities are per worker of the plan. Meeting here also tells each worker that all others have finished their
+// reduces.
 Result<std::vector<UpdateRecord>> exchange_records(Transport& transport, const FrameHeader& header,
                                                    const std::vector<RecordCapacity>& capacities,
                                                    const UpdateRecord& mine, std::chrono::milliseconds timeout);
@@ -26,11 +27,11 @@ std::vector<RecordCapacity> record_capacities(const scheduler::Schedule& schedul
 
 // What everybody concludes from the records: a pure function, so all conclude the same.
 struct UpdateDecision {
-  bool finite = true;  // else the window is skipped
-  bool stop = false;
-  bool all_idle = true;        // every worker could save
-  std::vector<double> losses;  // of the window's minibatches, in their order
-  double loss = 0;             // mean over the window's minibatches, summed in their order
+  bool finite = true;                 // else the window is skipped
+  WindowStop stop = WindowStop::kNo;  // the strongest wish
+  bool all_idle = true;               // every worker could save
+  std::vector<double> losses;         // of the window's minibatches, in their order
+  double loss = 0;                    // mean over the window's minibatches, summed in their order
   double gradient_norm = 0;
   double busy = 0;
 };

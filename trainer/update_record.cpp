@@ -9,8 +9,9 @@
 namespace everstep::trainer {
 namespace {
 
-constexpr std::uint32_t kFormat = 2;
-constexpr std::size_t kFixedBytes = 32;  // format, three flags, a reserved byte, busy, elapsed, number of losses
+constexpr std::uint32_t kFormat = 3;
+constexpr std::size_t kFixedBytes =
+    32;  // format, a flag, the stop, a flag, a reserved byte, busy, elapsed, number of losses
 constexpr std::size_t kBytesPerSum = 8;
 constexpr std::size_t kBytesPerLoss = 16;
 
@@ -31,7 +32,7 @@ void encode_record(const UpdateRecord& record, const RecordCapacity& capacity, s
   WireWriter writer;
   writer.put(kFormat);
   writer.put(static_cast<std::uint8_t>(record.finite));
-  writer.put(static_cast<std::uint8_t>(record.stop_requested));
+  writer.put(static_cast<std::uint8_t>(record.stop));
   writer.put(static_cast<std::uint8_t>(record.writer_idle));
   writer.put(std::uint8_t{0});  // reserved
   writer.put(record.busy);
@@ -51,17 +52,18 @@ Result<UpdateRecord> decode_record(const RecordCapacity& capacity, std::span<con
   WireReader reader(bytes);
   const auto format = reader.get<std::uint32_t>();
   const auto finite = reader.get<std::uint8_t>();
-  const auto stop_requested = reader.get<std::uint8_t>();
+  const auto stop = reader.get<std::uint8_t>();
   const auto writer_idle = reader.get<std::uint8_t>();
   reader.get<std::uint8_t>();  // reserved
   UpdateRecord record;
   record.finite = finite == 1;
-  record.stop_requested = stop_requested == 1;
+  record.stop = static_cast<WindowStop>(stop);
   record.writer_idle = writer_idle == 1;
   reader.get(record.busy);
   reader.get(record.elapsed);
   const auto losses = reader.get<std::uint64_t>();
-  if (format != kFormat || finite > 1 || stop_requested > 1 || writer_idle > 1 || losses > capacity.losses) {
+  constexpr auto kStrongest = static_cast<std::uint8_t>(WindowStop::kSaveAndEnd);
+  if (format != kFormat || finite > 1 || stop > kStrongest || writer_idle > 1 || losses > capacity.losses) {
     return Error{ErrorCode::kInternal, "an update record that no worker of this version writes",
                  "do all workers run the same build?"};
   }

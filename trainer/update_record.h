@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "base/tick.h"
 #include "trainer/buffer.h"
+#include "trainer/stop_requests.h"
 
 namespace everstep::trainer {
 
@@ -22,7 +23,7 @@ struct MinibatchLoss {
 // needs everybody's word rides on it.
 struct UpdateRecord {
   bool finite = true;                   // no gradient of this worker's chunks was lost to NaN, infinity or overflow
-  bool stop_requested = false;          // somebody asked this worker to end the run
+  WindowStop stop = WindowStop::kNo;    // how somebody asked this worker to end the run
   bool writer_idle = true;              // this worker could save now
   Tick busy = 0;                        // computing since the last exchange
   Tick elapsed = 0;                     // since the last exchange

@@ -34,9 +34,11 @@ Result<scheduler::Schedule> Worker::shape_of(const TrainOptions& options, const 
   auto stream = OpStream::make(request, transport.worker());
   if (!stream) return stream.error();
   const scheduler::Schedule& shape = stream->pattern();
-  if (static_cast<int>(shape.workers.size()) != transport.workers()) {
-    return invalid_argument("the plan is for " + std::to_string(shape.workers.size()) + " workers, but there are " +
-                            std::to_string(transport.workers()));
+  const auto workers = static_cast<int>(shape.workers.size());
+  if (workers > transport.workers() || transport.worker() >= workers) {
+    return invalid_argument("the plan is for " + std::to_string(workers) + " workers, but there are " +
+                            std::to_string(transport.workers()) + ", and this is number " +
+                            std::to_string(transport.worker()));
   }
   const scheduler::Cuts& cuts = options.cuts;
   const bool rising = std::adjacent_find(cuts.begin(), cuts.end(), std::greater_equal<>()) == cuts.end();
@@ -55,7 +57,8 @@ Worker::Worker(const TrainOptions& options, Transport& transport, const TrainHoo
       shape_(std::move(shape)),
       reduction_(transport, shape_, options.accumulation, job_of(options)),
       own_recorder_(kOpsKept),
-      recorder_(hooks.recorder != nullptr ? *hooks.recorder : own_recorder_) {}
+      recorder_(hooks.recorder != nullptr ? *hooks.recorder : own_recorder_),
+      rounds_(options.resume ? options.resume->position : Position{0}, options.schedule.window, super_round()) {}
 
 FrameHeader Worker::job_of(const TrainOptions& options) {
   FrameHeader header;
@@ -75,6 +78,7 @@ Status Worker::prepare(const DataSource& data) {
     if (!chunk) return chunk.error();
     chunks_.push_back(std::move(chunk).value());
   }
+  if (options_.resume && !options_.resume->finite) chunks_.front().overflowed = true;
   expect_capture(updates(), first_cut_inside(options_.checkpoints, 0, rounds_from(first_minibatch_)));
   last_exchange_ = hooks_.now();
   return {};
@@ -127,8 +131,11 @@ Status Worker::run(std::int64_t windows) {
   stream_ = std::make_unique<OpStream>(*std::move(stream));
   inputs_ = std::make_unique<InputQueue>(transport_, *stream_, job_of(options_), options_.model.boundary_bytes());
   for (std::int64_t index = 0; index < stream_->size(); ++index) {
+    EVERSTEP_TRY(wait_to_start(op_at(index)));
+    if (index >= stream_->size() || nothing_is_left()) break;
     const Op op = op_at(index);
-    inputs_->post_ahead(index, last_certain_window(), version_);
+    if (stream_->leaves_out(op)) continue;
+    inputs_->post_ahead(index, last_certain_round(), version_);
     recorder_.begin(op, hooks_.now());
     EVERSTEP_TRY(run_op(index, op));
     const OpRecord& record = recorder_.end(hooks_.now());
@@ -138,7 +145,7 @@ Status Worker::run(std::int64_t windows) {
     hand_over_capture();
     EVERSTEP_TRY(transport_.status());  // a death is news also to a worker that waits for nobody
   }
-  return {};
+  return end_inside_window();
 }
 
 Status Worker::run_op(std::int64_t index, const Op& op) {

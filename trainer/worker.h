@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "trainer/gradient_reduction.h"
 #include "trainer/input_queue.h"
+#include "trainer/super_rounds.h"
 #include "trainer/train_loop.h"
 #include "trainer/update_exchange.h"
 
@@ -49,11 +50,15 @@ class Worker {
 
   // Updates made since the start of training; one that a live checkpoint holds in advance counts.
   std::int64_t updates() const { return version_.value + (adopts_next_ ? 1 : 0); }
-  bool stopped() const { return stopped_; }
+  bool stopped() const { return stop_ != WindowStop::kNo; }
+  RunEnd end() const;
   const TrainResult& result() const { return result_; }
 
   // Calls hooks.on_end with the weights of each chunk.
   void hand_over_weights() const;
+
+  // What this worker has when nothing runs any more. Nothing but the destructor may follow.
+  HeldState take_held_state();
 
  protected:
   Worker(const TrainOptions& options, Transport& transport, const TrainHooks& hooks, scheduler::Schedule shape);
@@ -108,7 +113,6 @@ class Worker {
   bool writes(int stage) const;
   int rounds_from(std::int64_t first_minibatch) const;
   std::int64_t super_round() const { return std::int64_t{shape_.depth()} * options_.schedule.width; }
-  bool begins_drained(std::int64_t window) const;
   DueCut next_cut(const UpdateDecision& decision, std::int64_t window);
   void expect_capture(std::int64_t window, std::optional<int> round);
   void capture(const scheduler::Op& op);
@@ -126,6 +130,21 @@ class Worker {
   Status share_weights(std::int64_t window);
   void zero_gradients(std::int64_t window, bool owned_too);
   void report(const UpdateDecision& decision, std::int64_t window);
+  void remember(std::int64_t window, const std::vector<double>& losses, bool skipped);
+
+  // worker_stop.cpp
+  std::int64_t round_of(const scheduler::Op& op) const;
+  SuperRounds::Place last_certain_round() const;
+  Status wait_to_start(const scheduler::Op& op);
+  void end_after(std::int64_t round);
+  Status end_inside_window();
+  Status sum_unfinished_window();
+  bool is_inside_window() const { return last_round_ && !rounds_.ends_window(*last_round_); }
+  // Whether the stop lies before the windows of this run() at all.
+  bool nothing_is_left() const {
+    return last_round_ && rounds_.place_of(*last_round_).window < stream_->first_window();
+  }
+  int plan_workers() const { return static_cast<int>(shape_.workers.size()); }
 
   const TrainOptions& options_;
   Transport& transport_;
@@ -145,7 +164,11 @@ class Worker {
   std::map<std::int64_t, std::vector<MinibatchLoss>> losses_;  // by window
   Tick busy_ = 0;                                              // since the last exchange
   Tick last_exchange_ = 0;
-  bool stopped_ = false;
+  SuperRounds rounds_;
+  std::int64_t started_ = -1;  // the highest super-round
+  WindowStop stop_ = WindowStop::kNo;
+  std::optional<std::int64_t> last_round_;  // set by a stop that this worker has come to
+  ResumePoint unfinished_;                  // what is known of the window that the stop lies in
   TrainResult result_;
 
   std::int64_t first_minibatch_ = 0;   // where the next run() starts its first window

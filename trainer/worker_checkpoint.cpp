@@ -5,15 +5,6 @@
 #include "trainer/worker.h"
 
 namespace everstep::trainer {
-namespace {
-
-// Staging is allocated once: fresh pages for every cut would cost as much as the copy.
-void copy_into(Buffer& staged, const Buffer& source) {
-  if (staged.size != source.size) staged = allocate_scratch(source.size);
-  if (!source.empty()) std::memcpy(staged.data, source.data, source.size);
-}
-
-}  // namespace
 
 // ---- resuming ----
 
@@ -29,6 +20,7 @@ void Worker::start_from(const ResumePoint& resume) {
   version_ = {resume.version.value - (adopts_next_ ? 1 : 0)};
   last_cut_ = resume.position;
   result_.steps = resume.version.value;
+  history_ = resume.history;
   if (transport_.worker() == 0) losses_[resume.version.value] = resume.losses;
   capacities_[0].losses += resume.losses.size();
 }
@@ -74,10 +66,6 @@ void Worker::adopt_next_weights() {
 int Worker::rounds_from(std::int64_t first_minibatch) const {
   const scheduler::WindowSlice slice{0, static_cast<int>(first_minibatch), options_.schedule.window, true};
   return shape_.rounds_in(slice);
-}
-
-bool Worker::begins_drained(std::int64_t window) const {
-  return window == stream_->first_window() || !is_asynchronous(options_.schedule.kind);
 }
 
 DueCut Worker::next_cut(const UpdateDecision& decision, std::int64_t window) {
@@ -133,7 +121,7 @@ void Worker::capture(const scheduler::Op& op) {
   --capture_->chunks_left;
   cut.position = {op.window * options_.schedule.window + stream_->first_minibatch_of(op.window) +
                   (op.round + 1) * super_round()};
-  cut.began_drained = begins_drained(op.window);
+  cut.began_drained = stream_->pattern().starts_drained(op.window);
 }
 
 void Worker::hand_over_capture() {

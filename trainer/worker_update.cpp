@@ -1,18 +1,10 @@
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "trainer/worker.h"
 
 namespace everstep::trainer {
-namespace {
-
-Buffer copy_of(const Buffer& buffer) {
-  Buffer copy = allocate_scratch(buffer.size);
-  std::memcpy(copy.data, buffer.data, buffer.size);
-  return copy;
-}
-
-}  // namespace
 
 Status Worker::update(const scheduler::Op& op) {
   if (adopts_next_) {
@@ -36,9 +28,9 @@ Status Worker::update(const scheduler::Op& op) {
     EVERSTEP_TRY(share_weights(op.window));
   }
   zero_gradients(op.window, !decision.finite);
-  if (decision.stop) {
+  if (decision.stop != WindowStop::kNo) {
     stream_->end_after(last_certain_window());
-    stopped_ = true;
+    stop_ = std::max(stop_, decision.stop);
   }
   version_ = version_.next();
   report(decision, op.window);
@@ -65,7 +57,7 @@ UpdateRecord Worker::record_of(std::int64_t window) {
   record.losses = std::move(losses_[window]);
   losses_.erase(window);
   record.writer_idle = hooks_.checkpoints == nullptr || hooks_.checkpoints->idle();
-  record.stop_requested = hooks_.stop_requested && hooks_.stop_requested();
+  record.stop = hooks_.stops == nullptr ? WindowStop::kNo : hooks_.stops->at_window_end();
   const Tick now = hooks_.now();
   record.busy = std::exchange(busy_, 0);
   record.elapsed = now - std::exchange(last_exchange_, now);
@@ -100,7 +92,8 @@ Status Worker::share_weights(std::int64_t window) {
       continue;
     }
     // A stashing worker swaps its weights at backwards, which need not wait for the delivery: a copy travels then.
-    const Buffer sent = options_.stash ? copy_of(chunk->memory.weights) : chunk->memory.weights;
+    Buffer sent;
+    options_.stash ? copy_into(sent, chunk->memory.weights) : static_cast<void>(sent = chunk->memory.weights);
     for (const int replica : shape_.placement.replicas_of(chunk->stage)) {
       const int peer = first_of_group + replica;
       if (peer != transport_.worker()) send_in_pieces(transport_, peer, header, sent);
@@ -131,13 +124,21 @@ void Worker::report(const UpdateDecision& decision, std::int64_t window) {
   report.busy = decision.busy;
   report.at = hooks_.now();
   if (hooks_.on_step) hooks_.on_step(report);
+  remember(window, decision.losses, !decision.finite);
+}
+
+// `losses` are those of the window's minibatches from its beginning.
+void Worker::remember(std::int64_t window, const std::vector<double>& losses, bool skipped) {
   if (hooks_.checkpoints == nullptr) return;
-  const int first = stream_->first_minibatch_of(window);
-  history_.push_back({window,
-                      first,
-                      begins_drained(window),
-                      !decision.finite,
-                      {decision.losses.begin() + first, decision.losses.end()}});
+  WindowHistory& entry = history_.emplace_back();
+  entry.window = window;
+  entry.first = stream_->first_minibatch_of(window);
+  entry.end = static_cast<int>(losses.size());
+  entry.flushed = stream_->pattern().starts_drained(window);
+  entry.skipped = skipped;
+  entry.generation = options_.generation;
+  entry.plan = options_.plan_text;
+  entry.losses.assign(losses.begin() + entry.first, losses.end());
 }
 
 }  // namespace everstep::trainer

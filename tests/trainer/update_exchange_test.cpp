@@ -14,7 +14,7 @@ namespace {
 
 constexpr RecordCapacity kCapacity{3, 4};
 
-UpdateRecord some_record() { return {true, false, false, 7, 9, {0.5, 1.5, -0.0}, {{3, 2.25}, {1, 0.125}}}; }
+UpdateRecord some_record() { return {true, WindowStop::kNo, false, 7, 9, {0.5, 1.5, -0.0}, {{3, 2.25}, {1, 0.125}}}; }
 
 Buffer encoded(const UpdateRecord& record) {
   const Buffer bytes = allocate_scratch(kCapacity.bytes());
@@ -56,7 +56,7 @@ TEST(UpdateRecord, SurvivesTheWire) {
   EXPECT_EQ(decoded(encoded(some_record())).value(), some_record());
   UpdateRecord other = some_record();
   other.finite = false;
-  other.stop_requested = true;
+  other.stop = WindowStop::kSaveAndEnd;
   other.losses.clear();
   EXPECT_EQ(decoded(encoded(other)).value(), other);
 }
@@ -94,10 +94,12 @@ TEST_F(Deciding, SkipsTheWindowIfNormOrLossAreNotFinite) {
   EXPECT_FALSE(decide().finite);
 }
 
-TEST_F(Deciding, StopsIfAnyWorkerWasAsked) {
-  EXPECT_FALSE(decide().stop);
-  records_[0].stop_requested = true;
-  EXPECT_TRUE(decide().stop);
+TEST_F(Deciding, StopsAsTheStrongestWishSays) {
+  EXPECT_EQ(decide().stop, WindowStop::kNo);
+  records_[0].stop = WindowStop::kHandOver;
+  EXPECT_EQ(decide().stop, WindowStop::kHandOver);
+  records_[1].stop = WindowStop::kSaveAndEnd;
+  EXPECT_EQ(decide().stop, WindowStop::kSaveAndEnd);
 }
 
 TEST_F(Deciding, ReportsTheBusyShareOfAllWorkers) {

@@ -139,7 +139,8 @@ class NcclTransport final : public Transport {
     const Receive& waiting = find(receive);
     poll_until(
         lock, timeout, [&] { return is_complete(waiting); },
-        "the " + to_string(waiting.expected) + " did not come from worker " + std::to_string(waiting.from));
+        "the " + to_string(waiting.expected) + " did not come from worker " + std::to_string(waiting.from),
+        waiting.from);
     if (error_) return *error_;
     return *receives_.extract(receive).mapped().header;
   }
@@ -157,6 +158,11 @@ class NcclTransport final : public Transport {
     return outcome();
   }
 
+  std::optional<LostPeer> lost() const override {
+    const std::lock_guard lock(mutex_);
+    return lost_ ? lost_ : host_->lost();
+  }
+
   // The host's error is found by the next progress().
   void abort(Error reason) override { host_->abort(std::move(reason)); }
 
@@ -169,6 +175,16 @@ class NcclTransport final : public Transport {
     if (error_) return *error_;
     closed_ = true;
     return host_->close(timeout);
+  }
+
+  void leave() override {
+    stop_service();
+    {
+      const std::lock_guard lock(mutex_);
+      fail({ErrorCode::kCancelled, "this worker left", {}});
+      closed_ = true;
+    }
+    host_->leave();
   }
 
  private:
@@ -273,12 +289,13 @@ class NcclTransport final : public Transport {
 
   template <typename Condition>
   void poll_until(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds timeout, Condition condition,
-                  const std::string& late) {
+                  const std::string& late, std::optional<int> from = {}) {
     const auto deadline = api_.now() + timeout;
     while (true) {
       progress();
       if (error_ || condition()) return;
       if (api_.now() >= deadline) {
+        if (from) lost_ = LostPeer{*from, LostPeer::How::kSilent};
         return fail({ErrorCode::kDeadlineExceeded, late + " within " + std::to_string(timeout.count()) + " ms", {}});
       }
       lock.unlock();
@@ -320,7 +337,7 @@ class NcclTransport final : public Transport {
   std::unique_ptr<Transport> host_;
   NcclTransportOptions options_;
 
-  std::mutex mutex_;  // guards all below
+  mutable std::mutex mutex_;  // guards all below
   std::condition_variable posted_;
   std::map<LinkKey, NcclLink> links_;
   std::map<LinkKey, NcclUniqueId> ids_;
@@ -328,6 +345,7 @@ class NcclTransport final : public Transport {
   std::map<ReceiveId, Receive> receives_;
   ReceiveId next_id_ = 1;
   std::optional<Error> error_;
+  std::optional<LostPeer> lost_;  // if not the host's
   bool stopping_ = false;
   bool closed_ = false;
 

@@ -41,6 +41,7 @@ enum class Presence : std::uint8_t { kHere, kLeft, kDead };
 struct Member {
   Presence presence = Presence::kHere;
   std::optional<Error> error;
+  std::optional<LostPeer> lost;
 };
 
 Status take(const Frame& frame, const Receive& receive, int from) {
@@ -66,8 +67,11 @@ struct Hub {
   }
 
   // The first error stays.
-  void fail(int worker, Error error) {
-    if (!members[worker].error) members[worker].error = std::move(error);
+  void fail(int worker, Error error, std::optional<LostPeer> lost = {}) {
+    if (!members[worker].error) {
+      members[worker].error = std::move(error);
+      members[worker].lost = lost;
+    }
     changed.notify_all();
   }
 
@@ -110,7 +114,8 @@ class ThreadTransport final : public Transport {
     if (me().presence != Presence::kHere) return;
     me().presence = Presence::kDead;
     for (int peer = 0; peer < workers(); ++peer) {
-      hub_->fail(peer, {ErrorCode::kUnavailable, "worker " + std::to_string(worker_) + " died", {}});
+      hub_->fail(peer, {ErrorCode::kUnavailable, "worker " + std::to_string(worker_) + " died", {}},
+                 LostPeer{worker_, LostPeer::How::kClosed});
     }
   }
 
@@ -125,6 +130,10 @@ class ThreadTransport final : public Transport {
     const std::uint64_t checksum = byte_checksum({payload.data, payload.size});
     const std::lock_guard lock(hub_->mutex);
     if (me().error) return;
+    if (to != worker_ && hub_->members[to].presence == Presence::kLeft) {
+      return hub_->fail(worker_, {ErrorCode::kUnavailable, "worker " + std::to_string(to) + " has left", {}},
+                        LostPeer{to, LostPeer::How::kRefused});
+    }
     Stream& stream = hub_->stream(worker_, to, channel);
     const Clock::time_point arrives = hub_->next_arrival(stream);
     stream.frames.push_back({header, std::move(payload), checksum, arrives});
@@ -151,10 +160,12 @@ class ThreadTransport final : public Transport {
     const Clock::time_point deadline = Clock::now() + timeout;
     while (!over(pending)) {
       if (Clock::now() >= deadline) {
-        hub_->fail(worker_, {ErrorCode::kDeadlineExceeded,
-                             "the " + to_string(pending.receive->expected) + " did not come from worker " +
-                                 std::to_string(pending.from) + " within " + std::to_string(timeout.count()) + " ms",
-                             {}});
+        hub_->fail(worker_,
+                   {ErrorCode::kDeadlineExceeded,
+                    "the " + to_string(pending.receive->expected) + " did not come from worker " +
+                        std::to_string(pending.from) + " within " + std::to_string(timeout.count()) + " ms",
+                    {}},
+                   LostPeer{pending.from, LostPeer::How::kSilent});
         break;
       }
       hub_->changed.wait_until(lock, std::min(deadline, next_change(pending)));
@@ -173,6 +184,11 @@ class ThreadTransport final : public Transport {
     return outcome();
   }
 
+  std::optional<LostPeer> lost() const override {
+    const std::lock_guard lock(hub_->mutex);
+    return hub_->members[worker_].lost;
+  }
+
   void abort(Error reason) override {
     const std::lock_guard lock(hub_->mutex);
     reason.code = ErrorCode::kCancelled;
@@ -181,12 +197,14 @@ class ThreadTransport final : public Transport {
 
   Status close(std::chrono::milliseconds timeout) override {
     EVERSTEP_TRY(status());
-    {
-      const std::lock_guard lock(hub_->mutex);
-      me().presence = Presence::kLeft;
-      hub_->changed.notify_all();
-    }
+    leave();
     return wait_for(timeout, "close: a peer did not say goodbye", [this] { return all_left(); });
+  }
+
+  void leave() override {
+    const std::lock_guard lock(hub_->mutex);
+    me().presence = Presence::kLeft;
+    hub_->changed.notify_all();
   }
 
  private:

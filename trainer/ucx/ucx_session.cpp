@@ -25,6 +25,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kExplanationMs = 1000;
 
 struct Sending {
+  int to = 0;
   FrameBytes header{};
   Buffer payload;
   int parts = 0;  // not sent yet
@@ -41,11 +42,14 @@ struct Receiving {
   bool complete() const { return frame.has_value() && payload_is_here; }
 };
 
-// Everything that UCX may still touch while an operation is under way.
+class UcxSession;
+
+// Everything that UCX may still touch while an operation is under way; it may outlive the session.
 struct Operations {
-  std::unique_ptr<UcxEngine> engine;
+  UcxSession* session = nullptr;  // hears how operations end, until it is gone
   std::list<Sending> sends;
   std::map<ReceiveId, Receiving> receives;
+  std::unique_ptr<UcxEngine> engine;  // last: it goes first, and may end operations then
 };
 
 // A thread that sleeps until a descriptor becomes readable or another thread wakes it.
@@ -77,16 +81,18 @@ class Sleeper {
 
 class UcxSession final : public Transport {
  public:
-  UcxSession(int worker, int workers, std::unique_ptr<UcxEngine> ucx, Lifelines lifelines)
+  UcxSession(int worker, int workers, std::unique_ptr<UcxEngine> ucx, std::shared_ptr<Lifelines> lifelines,
+             std::shared_ptr<UcxReaper> reaper)
       : worker_(worker),
         workers_(workers),
-        operations_(new Operations{std::move(ucx), {}, {}}),
+        reaper_(std::move(reaper)),
+        operations_(new Operations{this, {}, {}, std::move(ucx)}),
         lifelines_(std::move(lifelines)),
         sent_(workers),
         posted_(workers) {
     for (Sleeper* sleeper : {&service_sleeper_, &caller_sleeper_}) {
       sleeper->wake_for(engine().descriptor());
-      sleeper->wake_for(lifelines_.descriptor());
+      sleeper->wake_for(lifelines_->descriptor());
     }
     service_ = std::thread([this] { serve(); });
   }
@@ -94,9 +100,10 @@ class UcxSession final : public Transport {
   ~UcxSession() override {
     stop_service();
     // See UcxEngine: what is under way after a failure cannot be ended safely, and peers that have not noticed the end
-    // of this transport may still read or write these buffers. Some descriptors and less than a megabyte per failure,
-    // beside the buffers, are the price. Without receives and sends there is nothing left to go wrong.
-    if (!closed_) static_cast<void>(operations_.release());
+    // of this transport may still read or write these buffers. The reaper waits until all have left.
+    operations_->session = nullptr;
+    if (!left_) lifelines_->hang_up();
+    reaper_->take({std::move(operations_), lifelines_, left_});
   }
 
   UcxSession(const UcxSession&) = delete;
@@ -111,12 +118,18 @@ class UcxSession final : public Transport {
     const std::lock_guard lock(mutex_);
     if (is_broken()) return;
     const std::uint64_t sequence = sent_[to][static_cast<std::size_t>(channel)]++;
-    const auto sending = operations_->sends.insert(operations_->sends.end(), {bytes, std::move(payload), 0});
+    if (to != worker_ && lifelines_->has_left(to)) {
+      return fail({ErrorCode::kUnavailable,
+                   "the " + to_string(header) + " is for worker " + std::to_string(to) + ", which has left",
+                   {}},
+                  LostPeer{to, LostPeer::How::kRefused});
+    }
+    const auto sending = operations_->sends.insert(operations_->sends.end(), {to, bytes, std::move(payload), 0});
     const std::span<const std::byte> body(sending->payload.data, sending->payload.size);
     sending->parts = body.empty() ? 1 : 2;
-    const auto sent = [this, sending](const Result<std::size_t>& outcome) {
-      if (!outcome) return lost_a_peer(outcome.error());
-      if (--sending->parts == 0) operations_->sends.erase(sending);
+    const auto sent = [operations = operations_.get(), sending](const Result<std::size_t>& outcome) {
+      if (!outcome && operations->session != nullptr) operations->session->lost_a_peer(sending->to, outcome.error());
+      if (outcome && --sending->parts == 0) operations->sends.erase(sending);
     };
     engine().send(to, frame_tag(worker_, channel, FramePart::kHeader, sequence), sending->header, sent);
     if (!body.empty()) engine().send(to, frame_tag(worker_, channel, FramePart::kPayload, sequence), body, sent);
@@ -134,12 +147,12 @@ class UcxSession final : public Transport {
     if (is_broken()) return id;
     const std::uint64_t sequence = posted_[from][static_cast<std::size_t>(channel)]++;
     engine().receive(frame_tag(from, channel, FramePart::kHeader, sequence), receiving.header,
-                     [this, &receiving](const Result<std::size_t>& bytes) { header_came(receiving, bytes); });
+                     if_here(&UcxSession::header_came, receiving));
     if (receiving.into.empty()) {
       receiving.payload_is_here = true;
     } else {
       engine().receive(frame_tag(from, channel, FramePart::kPayload, sequence), receiving.into.as<std::byte>(),
-                       [this, &receiving](const Result<std::size_t>& bytes) { payload_came(receiving, bytes); });
+                       if_here(&UcxSession::payload_came, receiving));
     }
     engine().settle();
     return id;
@@ -157,7 +170,8 @@ class UcxSession final : public Transport {
       fail({ErrorCode::kDeadlineExceeded,
             "the " + to_string(receiving.expected) + " did not come from worker " + std::to_string(receiving.from) +
                 " within " + std::to_string(timeout.count()) + " ms",
-            "is that worker stopped or overloaded?"});
+            "is that worker stopped or overloaded?"},
+           LostPeer{receiving.from, LostPeer::How::kSilent});
     }
     if (error_) return *error_;
     const Receiving received = std::move(operations_->receives.extract(receive).mapped());
@@ -177,7 +191,8 @@ class UcxSession final : public Transport {
       fail({ErrorCode::kDeadlineExceeded,
             std::to_string(operations_->sends.size()) + " frames were not taken within " +
                 std::to_string(timeout.count()) + " ms",
-            {}});
+            {}},
+           LostPeer{operations_->sends.front().to, LostPeer::How::kSilent});
     }
     return outcome();
   }
@@ -185,6 +200,11 @@ class UcxSession final : public Transport {
   Status status() override {
     const std::lock_guard lock(mutex_);
     return outcome();
+  }
+
+  std::optional<LostPeer> lost() const override {
+    const std::lock_guard lock(mutex_);
+    return lost_;
   }
 
   void abort(Error reason) override {
@@ -196,22 +216,34 @@ class UcxSession final : public Transport {
   Status close(std::chrono::milliseconds timeout) override {
     EVERSTEP_TRY(flush(timeout));
     std::unique_lock lock(mutex_);
-    lifelines_.say_goodbye();
-    if (!wait_until(lock, timeout, [this] { return lifelines_.all_said_goodbye(); })) {
+    lifelines_->say_goodbye();
+    if (!wait_until(lock, timeout, [this] { return lifelines_->first_still_here() < 0; })) {
       fail({ErrorCode::kDeadlineExceeded,
-            "worker " + std::to_string(lifelines_.first_still_here()) + " did not say goodbye within " +
+            "worker " + std::to_string(lifelines_->first_still_here()) + " did not say goodbye within " +
                 std::to_string(timeout.count()) + " ms",
-            {}});
+            {}},
+           LostPeer{lifelines_->first_still_here(), LostPeer::How::kSilent});
     }
     if (error_) return *error_;
-    // A receive that was posted and never came belongs to a program that ended early; UCX would complain.
-    closed_ = operations_->receives.empty();
+    left_ = true;
     lock.unlock();
     stop_service();
     return {};
   }
 
+  void leave() override {
+    const std::lock_guard lock(mutex_);
+    lifelines_->say_goodbye();
+    left_ = true;
+  }
+
  private:
+  // A peer is gone: this one, or another one because of which it left.
+  struct Suspicion {
+    Error error;
+    int worker = 0;
+  };
+
   using Counters = std::vector<std::array<std::uint64_t, kChannels>>;
 
   UcxEngine& engine() { return *operations_->engine; }
@@ -224,9 +256,21 @@ class UcxSession final : public Transport {
     return found->second;
   }
 
+  using Came = void (UcxSession::*)(Receiving&, const Result<std::size_t>&);
+
+  // Calls this session back, unless it is gone by then.
+  UcxDone if_here(Came came, Receiving& receiving) {
+    return [operations = operations_.get(), came, &receiving](const Result<std::size_t>& bytes) {
+      if (operations->session != nullptr) (operations->session->*came)(receiving, bytes);
+    };
+  }
+
   // The first error stays. UCX is never touched again.
-  void fail(Error error) {
-    if (!error_) error_ = std::move(error);
+  void fail(Error error, std::optional<LostPeer> lost = {}) {
+    if (!error_) {
+      error_ = std::move(error);
+      lost_ = lost;
+    }
     caller_sleeper_.wake();
     wake_service();
     failed_.notify_all();
@@ -236,8 +280,8 @@ class UcxSession final : public Transport {
   bool is_broken() const { return error_ || suspicion_; }
 
   // A transfer fails when its peer dies, and UCX may know that before the lifeline does. Who died is worth a moment.
-  void lost_a_peer(Error error) {
-    if (!suspicion_) suspicion_ = std::move(error);
+  void lost_a_peer(int worker, const Error& error) {
+    if (!suspicion_) suspicion_ = Suspicion{error, worker};
     wake_service();
   }
 
@@ -246,7 +290,7 @@ class UcxSession final : public Transport {
       fail({ErrorCode::kInternal, "worker " + std::to_string(receiving.from) + " sent garbage: " + error.message,
             error.hint});
     };
-    if (!bytes && bytes.error().code == ErrorCode::kUnavailable) return lost_a_peer(bytes.error());
+    if (!bytes && bytes.error().code == ErrorCode::kUnavailable) return lost_a_peer(receiving.from, bytes.error());
     if (!bytes) return garbage(bytes.error());
     const Result<WireFrame> frame = decode_frame(std::span(receiving.header).first(*bytes));
     if (!frame) return garbage(frame.error());
@@ -261,7 +305,7 @@ class UcxSession final : public Transport {
       receiving.payload_is_here = true;
       return;
     }
-    if (!bytes && bytes.error().code == ErrorCode::kUnavailable) return lost_a_peer(bytes.error());
+    if (!bytes && bytes.error().code == ErrorCode::kUnavailable) return lost_a_peer(receiving.from, bytes.error());
     fail({ErrorCode::kInternal,
           "the payload of the " + to_string(receiving.expected) + " from worker " + std::to_string(receiving.from) +
               " is refused: " + (bytes ? "it is shorter than expected" : bytes.error().message),
@@ -295,8 +339,8 @@ class UcxSession final : public Transport {
   bool drive() {
     engine().progress();
     if (suspicion_) return true;
-    if (const Status alive = lifelines_.poll(); !alive) {
-      fail(alive.error());
+    if (const Status alive = lifelines_->poll(); !alive) {
+      fail(alive.error(), lifelines_->lost());
       return true;
     }
     return engine().arm();
@@ -319,11 +363,12 @@ class UcxSession final : public Transport {
   }
 
   void explain_suspicion() {
-    pollfd lifelines{lifelines_.descriptor(), POLLIN, 0};
+    pollfd lifelines{lifelines_->descriptor(), POLLIN, 0};
     ::poll(&lifelines, 1, kExplanationMs);
     const std::lock_guard lock(mutex_);
-    const Status alive = lifelines_.poll();
-    fail(alive ? *suspicion_ : alive.error());
+    const Status alive = lifelines_->poll();
+    if (alive) return fail(suspicion_->error, LostPeer{suspicion_->worker, LostPeer::How::kClosed});
+    fail(alive.error(), lifelines_->lost());
   }
 
   // From its sleep or from waiting for its turn.
@@ -346,19 +391,22 @@ class UcxSession final : public Transport {
   Sleeper service_sleeper_;
   Sleeper caller_sleeper_;
 
-  std::mutex mutex_;  // guards all below, UCX included
+  const std::shared_ptr<UcxReaper> reaper_;
+
+  mutable std::mutex mutex_;  // guards all below, UCX included
   std::condition_variable service_turn_;
   std::condition_variable failed_;
   bool caller_drives_ = false;
   std::unique_ptr<Operations> operations_;
-  Lifelines lifelines_;
+  std::shared_ptr<Lifelines> lifelines_;
   Counters sent_;
   Counters posted_;
   ReceiveId next_id_ = 1;
   std::optional<Error> error_;
-  std::optional<Error> suspicion_;  // a peer is gone, and we do not know yet which
+  std::optional<LostPeer> lost_;
+  std::optional<Suspicion> suspicion_;
   bool stopping_ = false;
-  bool closed_ = false;
+  bool left_ = false;  // said goodbye
 
   std::thread service_;
 };
@@ -366,8 +414,8 @@ class UcxSession final : public Transport {
 }  // namespace
 
 std::unique_ptr<Transport> make_ucx_session(int worker, int workers, std::unique_ptr<UcxEngine> engine,
-                                            Lifelines lifelines) {
-  return std::make_unique<UcxSession>(worker, workers, std::move(engine), std::move(lifelines));
+                                            std::shared_ptr<Lifelines> lifelines, std::shared_ptr<UcxReaper> reaper) {
+  return std::make_unique<UcxSession>(worker, workers, std::move(engine), std::move(lifelines), std::move(reaper));
 }
 
 }  // namespace everstep::trainer

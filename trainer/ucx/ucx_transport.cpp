@@ -3,72 +3,93 @@
 #include <utility>
 
 #include "base/log_line.h"
+#include "trainer/ucx/lifeline/handshake.h"
+#include "trainer/ucx/lifeline/lifelines.h"
 #include "trainer/ucx/network_device.h"
-#include "trainer/ucx/ucx_address.h"
 #include "trainer/ucx/ucx_engine.h"
 #include "trainer/ucx/ucx_session.h"
 
 namespace everstep::trainer {
 namespace {
 
+Result<HandshakeRequest> make_request(const UcxGroup& group, const UcxOptions& options) {
+  EVERSTEP_CHECK(group.worker >= 0 && group.worker < static_cast<int>(group.members.size()),
+                 "a worker connects a group that it is no member of");
+  HandshakeRequest request{group.worker, {}, {}, options.seal, options.log};
+  for (const UcxMember& member : group.members) {
+    Result<LifelineAddress> address = parse_lifeline_address(member.address);
+    if (!address) return address.error();
+    request.members.push_back({member.id, std::move(address).value()});
+  }
+  return request;
+}
+
 class Listener final : public UcxListener {
  public:
-  Listener(int worker, std::unique_ptr<UcxEngine> engine, LifelineListener lifelines, std::string address)
-      : worker_(worker), engine_(std::move(engine)), lifelines_(std::move(lifelines)), address_(std::move(address)) {}
+  Listener(ListeningSocket listening, UcxEngineOptions engine, const UcxOptions& options)
+      : options_(options),
+        engine_(std::move(engine)),
+        address_(to_text({options.advertise.empty() ? options.bind : options.advertise, listening.address.port})),
+        reaper_(std::make_shared<UcxReaper>()),
+        port_(std::move(listening.socket), options.log) {
+    if (!options_.seal) options_.seal = unkeyed_seal;
+  }
 
   const std::string& address() const override { return address_; }
 
-  Result<std::unique_ptr<Transport>> connect(const std::vector<std::string>& addresses,
-                                             std::chrono::milliseconds timeout) override {
-    std::vector<LifelineAddress> lifeline_addresses;
-    std::vector<std::string> ucx_addresses;
-    for (const std::string& bytes : addresses) {
-      const Result<UcxAddress> address = decode_address(bytes);
-      if (!address) return address.error();
-      if (address->worker != static_cast<int>(ucx_addresses.size())) {
-        return invalid_argument("the address in place " + std::to_string(ucx_addresses.size()) + " is worker " +
-                                std::to_string(address->worker) + "'s");
-      }
-      lifeline_addresses.push_back(address->lifeline);
-      ucx_addresses.push_back(address->ucx);
-    }
-    Result<Lifelines> lifelines = std::move(lifelines_).connect(lifeline_addresses, timeout);
-    if (!lifelines) return lifelines.error();
-    EVERSTEP_TRY(engine_->connect(ucx_addresses));
-    return make_ucx_session(worker_, static_cast<int>(addresses.size()), std::move(engine_),
-                            std::move(lifelines).value());
+  UcxOutcome connect(const UcxGroup& group, std::chrono::milliseconds timeout) override {
+    Result<HandshakeRequest> request = make_request(group, options_);
+    if (!request) return {request.error()};
+    const auto inbox = port_.open({group.lineage, group.generation, group.nonce});
+    if (!inbox) return {inbox.error()};
+    UcxOutcome outcome = connect(**inbox, std::move(request).value(), timeout);
+    port_.close(**inbox);
+    return outcome;
   }
 
+  void give_up(Generation generation, std::uint32_t nonce) override { port_.give_up(generation, nonce); }
+
+  std::int64_t fenced() const override { return port_.fenced(); }
+
  private:
-  int worker_;
-  std::unique_ptr<UcxEngine> engine_;
-  LifelineListener lifelines_;
+  UcxOutcome connect(CallInbox& inbox, HandshakeRequest request, std::chrono::milliseconds timeout) {
+    Result<std::unique_ptr<UcxEngine>> engine = UcxEngine::create(engine_);
+    if (!engine) return {engine.error()};
+    Result<std::string> ucx = (*engine)->address();
+    if (!ucx) return {ucx.error()};
+    request.ucx_address = std::move(ucx).value();
+    HandshakeOutcome hands = shake_hands(inbox, request, timeout);
+    if (!hands.peers) return {hands.peers.error(), hands.lost};
+    if (const Status connected = (*engine)->connect(hands.peers->ucx_addresses); !connected) return {connected.error()};
+    auto lifelines = std::make_shared<Lifelines>(std::move(hands.peers->sockets));
+    return {UcxConnection{make_ucx_session(request.worker, static_cast<int>(request.members.size()),
+                                           std::move(engine).value(), lifelines, reaper_),
+                          lifelines}};
+  }
+
+  UcxOptions options_;
+  UcxEngineOptions engine_;
   std::string address_;
+  std::shared_ptr<UcxReaper> reaper_;
+  LifelinePort port_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<UcxListener>> UcxListener::listen(const UcxOptions& options) {
-  Result<LifelineListener> lifelines = LifelineListener::listen(
-      {options.bind, options.port}, {options.lineage, options.generation, options.worker}, options.log);
-  if (!lifelines) return lifelines.error();
+  Result<ListeningSocket> listening = listen_for_lifelines({options.bind, options.first_port, options.last_port});
+  if (!listening) return listening.error();
   const Result<std::string> device = device_with_address(options.bind);
   if (!device) return device.error();
   const bool read_memory = may_read_other_processes();
   if (!read_memory && options.log) {
     options.log(LogLine("transport_slower")
-                    .add("worker", options.worker)
                     .add("reason", "the kernel does not let processes read each other's memory")
                     .add("hint", "sysctl kernel.yama.ptrace_scope=0")
                     .text());
   }
-  Result<std::unique_ptr<UcxEngine>> engine = UcxEngine::create({*device, read_memory});
-  if (!engine) return engine.error();
-  const Result<std::string> ucx = engine.value()->address();
-  if (!ucx) return ucx.error();
-  std::string address = encode_address({options.worker, lifelines->address(), *ucx});
-  return std::unique_ptr<UcxListener>(std::make_unique<Listener>(options.worker, std::move(engine).value(),
-                                                                 std::move(lifelines).value(), std::move(address)));
+  return std::unique_ptr<UcxListener>(
+      std::make_unique<Listener>(std::move(listening).value(), UcxEngineOptions{*device, read_memory}, options));
 }
 
 }  // namespace everstep::trainer

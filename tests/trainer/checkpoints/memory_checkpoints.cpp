@@ -90,8 +90,12 @@ std::vector<MemoryCheckpoint> MemoryCheckpoints::complete() const {
 std::vector<int> MemoryCheckpoints::skipped() const { return skipped_; }
 
 TrainOptions resumed(TrainOptions options, const MemoryCheckpoint& checkpoint, bool continues_live) {
-  options.resume =
-      ResumePoint{checkpoint.position, checkpoint.version, checkpoint.applied, continues_live, checkpoint.losses};
+  ResumePoint& resume = options.resume.emplace();
+  resume.position = checkpoint.position;
+  resume.version = checkpoint.version;
+  resume.applied = checkpoint.applied;
+  resume.continues_live = continues_live;
+  resume.losses = checkpoint.losses;
   options.generation = options.generation.next();
   return options;
 }

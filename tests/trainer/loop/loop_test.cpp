@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "scheduler/versions.h"
+#include "tests/trainer/handover/asked_stops.h"
 #include "tests/trainer/loop/counting_stage.h"
 #include "trainer/threads/thread_transport.h"
 
@@ -68,10 +69,11 @@ void run_all(const TrainOptions& options, Outcome& run, const std::atomic<int>* 
       };
       hooks.on_step = [&, worker](const StepReport& report) { run.reports[worker].push_back(report); };
       if (worker == 0) hooks.on_validation = [&](std::int64_t, double loss) { run.validation.push_back(loss); };
-      hooks.stop_requested = [&, worker] {
+      AskedStops stops([&, worker] {
         return stop_at_step != nullptr && worker == workers - 1 &&
                static_cast<int>(run.reports[worker].size()) >= *stop_at_step;
-      };
+      });
+      hooks.stops = &stops;
       run.results[worker] = train(options, *data, *transports[worker], hooks);
       if (run.results[worker]) {
         const Status closed = transports[worker]->close(std::chrono::seconds(20));

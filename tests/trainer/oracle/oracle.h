@@ -6,21 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "trainer/reference/reference_run.h"
 #include "trainer/train_loop.h"
 
-// The reference for the executor: one process, one thread, minibatch after minibatch, written to be believed at first
-// sight. It shares the model (blocks, parameters, data) and the version table with the executor, and nothing else: no
-// transport, no lists of ops, no buffers by parity, no reduction, no vector code. Sums are fixed-point always.
+// What the reference executor makes of a run that nobody disturbs.
 namespace everstep::trainer {
 
 // By the parameters' names. A bf16 weight is given as the float it stands for.
 using NamedWeights = std::map<std::string, std::vector<float>>;
 
-struct OracleStep {
-  double loss = 0;
-  double gradient_norm = 0;
-  bool skipped = false;
-};
+using OracleStep = ReferenceStep::Update;
 
 struct OracleRun {
   std::vector<OracleStep> steps;
@@ -28,8 +23,15 @@ struct OracleRun {
   NamedWeights weights;
 };
 
-// Trains as the plan in `options` would: each stage of each minibatch goes forward and backward with the versions of
-// the weights that the plan's version table names. The gradients of `lost_windows` count as not finite.
+// What the reference executor needs to run on LibTorch in this process.
+TrainHooks reference_hooks(const ModelConfig& model);
+
+// The weights that the reference executor has now.
+NamedWeights weights_of(const ReferenceRun& run, const ModelConfig& model);
+
+// Trains as the plan in `options` would, with fixed-point sums always: each stage of each minibatch goes forward and
+// backward with the versions of the weights that the plan's version table names. The gradients of `lost_windows` count
+// as not finite.
 OracleRun run_oracle(const TrainOptions& options, const DataSource& data,
                      const std::set<std::int64_t>& lost_windows = {});
 

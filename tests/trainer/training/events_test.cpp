@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/trainer/handover/asked_stops.h"
 #include "tests/trainer/training/all_workers.h"
 #include "tests/trainer/training/comparison.h"
 #include "tests/trainer/training/training_support.h"
@@ -84,8 +85,9 @@ TEST_P(Interrupted, EvaluationsMeasureTheOraclesLossAndDrainThePipeline) {
 
 RunChanges stop_at_update(int update) {
   RunChanges changes;
-  changes.change_hooks = [update](int worker, TrainHooks& hooks) {
-    if (worker == 1) hooks.stop_requested = [update, updates = 0]() mutable { return ++updates == update; };
+  const auto stops = std::make_shared<AskedStops>([update, updates = 0]() mutable { return ++updates == update; });
+  changes.change_hooks = [stops](int worker, TrainHooks& hooks) {
+    if (worker == 1) hooks.stops = stops.get();
   };
   return changes;
 }

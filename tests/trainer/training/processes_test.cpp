@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "tests/trainer/handover/asked_stops.h"
 #include "tests/trainer/training/all_workers.h"
 #include "tests/trainer/training/comparison.h"
 #include "tests/trainer/training/training_support.h"
@@ -50,8 +51,9 @@ TEST(Processes, OverUcxEvaluateAndStopAsTheOracleDoes) {
   options.evaluate_every = 2;
   options.steps = 100;
   RunChanges changes;
-  changes.change_hooks = [](int worker, TrainHooks& hooks) {
-    if (worker == 3) hooks.stop_requested = [updates = 0]() mutable { return ++updates == 3; };
+  AskedStops stops([updates = 0]() mutable { return ++updates == 3; });
+  changes.change_hooks = [&stops](int worker, TrainHooks& hooks) {
+    if (worker == 3) hooks.stops = &stops;
   };
   const auto runs = run_in_processes(options, *data, changes);
   options.steps = 4;

@@ -90,18 +90,17 @@ struct Child {
 
 Result<WorkerRun> connect_and_run(const TrainOptions& options, const DataSource& data, int worker, const Pipe& parent,
                                   const RunChanges& changes) {
-  UcxOptions ucx;
-  ucx.worker = worker;
-  ucx.lineage = options.lineage;
-  ucx.generation = options.generation;
-  const auto listener = UcxListener::listen(ucx);
+  const auto listener = UcxListener::listen({});
   if (!listener) return listener.error();
   parent.write((*listener)->address());
-  std::vector<std::string> addresses;
-  for (int peer = 0; peer < options.schedule.depth * options.schedule.width; ++peer) addresses.push_back(parent.read());
-  const auto transport = (*listener)->connect(addresses, kConnect);
-  if (!transport) return transport.error();
-  return run_worker(options, data, **transport, changes);
+  UcxGroup group{options.lineage, options.generation, 0, worker, {}};
+  for (std::uint64_t peer = 0; peer < static_cast<std::uint64_t>(options.schedule.depth * options.schedule.width);
+       ++peer) {
+    group.members.push_back({WorkerId{{1, peer}}, parent.read()});
+  }
+  const auto connected = (*listener)->connect(group, kConnect);
+  if (!connected.connection) return connected.connection.error();
+  return run_worker(options, data, *connected.connection->transport, changes);
 }
 
 // "1" and the outcome, or "0", the code and the message.

@@ -3,11 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/trainer/ucx/loopback_workers.h"
 #include "trainer/ucx/frame_tag.h"
+#include "trainer/ucx/lifeline/handshake.h"
 #include "trainer/ucx/payload_checksum.h"
-#include "trainer/ucx/ucx_address.h"
 #include "trainer/ucx/ucx_engine.h"
-#include "trainer/ucx/ucx_transport.h"
 
 namespace everstep::trainer {
 namespace {
@@ -19,17 +19,21 @@ using testing::HasSubstr;
 class UcxGarbage : public testing::Test {
  protected:
   UcxGarbage() {
-    const auto listener = UcxListener::listen({.worker = 0}).value();
-    auto lifelines = LifelineListener::listen({"127.0.0.1", 0}, {.lineage = 0, .worker = 1}, {}).value();
+    auto listening = listen_for_lifelines({"127.0.0.1", 0, 0}).value();
+    const std::vector<std::string> addresses{victim_->address(), to_text(listening.address)};
+    LifelinePort port(std::move(listening.socket), {});
     engine_ = UcxEngine::create({.device = "lo"}).value();
-    const UcxAddress victim = decode_address(listener->address()).value();
-    const UcxAddress mine{1, lifelines.address(), engine_->address().value()};
-    std::thread connecting([&] {
-      transport_ = listener->connect({listener->address(), encode_address(mine)}, 10s).value();
-    });
-    lifelines_.emplace(std::move(lifelines).connect({victim.lifeline, mine.lifeline}, 10s).value());
+    std::thread connecting(
+        [&] { connection_ = std::move(victim_->connect(test_group(0, addresses), 10s).connection).value(); });
+    HandshakeRequest mine{1, {}, engine_->address().value(), unkeyed_seal, {}};
+    for (int worker = 0; worker < 2; ++worker) {
+      mine.members.push_back({test_worker_id(worker), parse_lifeline_address(addresses[worker]).value()});
+    }
+    const auto inbox = port.open({kTestLineage, Generation{1}, 0}).value();
+    HandshakeOutcome hands = shake_hands(*inbox, mine, 10s);
     connecting.join();
-    EXPECT_TRUE(engine_->connect({victim.ucx}));
+    EXPECT_TRUE(engine_->connect({hands.peers.value().ucx_addresses[0]}));
+    lifeline_ = std::move(hands.peers.value().sockets[0]);
   }
 
   ~UcxGarbage() override { static_cast<void>(engine_.release()); }  // as after any failure
@@ -42,10 +46,10 @@ class UcxGarbage : public testing::Test {
   // What worker 0 makes of it when it expects a frame of 1000 bytes.
   Error outcome() {
     const ReceiveId receive =
-        transport_->post_receive(1, Channel::kTensors, expected(), allocate_zeroed(expected().length));
+        connection_.transport->post_receive(1, Channel::kTensors, expected(), allocate_zeroed(expected().length));
     const auto deadline = std::chrono::steady_clock::now() + 10s;
-    while (!transport_->ready(receive) && std::chrono::steady_clock::now() < deadline) engine_->progress();
-    const Result<FrameHeader> received = transport_->wait(receive, 0ms);
+    while (!connection_.transport->ready(receive) && std::chrono::steady_clock::now() < deadline) engine_->progress();
+    const Result<FrameHeader> received = connection_.transport->wait(receive, 0ms);
     return received ? Error{ErrorCode::kCancelled, "it was accepted", {}} : received.error();
   }
 
@@ -58,8 +62,9 @@ class UcxGarbage : public testing::Test {
   static FrameBytes good_header() { return encode_frame({expected(), payload_checksum(allocate_zeroed(1000))}); }
 
   std::unique_ptr<UcxEngine> engine_;
-  std::optional<Lifelines> lifelines_;
-  std::unique_ptr<Transport> transport_;
+  FileDescriptor lifeline_;
+  std::unique_ptr<UcxListener> victim_ = UcxListener::listen({}).value();
+  UcxConnection connection_;
   std::vector<std::vector<std::byte>> kept_ = reserved();
 
  private:

@@ -1,40 +1,20 @@
 #include <filesystem>
 #include <fstream>
-#include <mutex>
 #include <set>
 #include <sstream>
 #include <thread>
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include "tests/trainer/ucx/loopback_workers.h"
-#include "trainer/ucx/ucx_address.h"
 
 namespace everstep::trainer {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::Contains;
 using testing::HasSubstr;
-
-// Connects to a lifeline port like a stranger would. Stays connected as long as the result lives.
-FileDescriptor call(const LifelineAddress& address) {
-  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(address.port);
-  ::inet_pton(AF_INET, address.host.c_str(), &to.sin_addr);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) return {};
-  return socket;
-}
-
-std::unique_ptr<UcxListener> listen_as(int worker, std::uint64_t lineage = kTestLineage, LogHook log = {}) {
-  return UcxListener::listen({.worker = worker, .lineage = lineage, .log = std::move(log)}).value();
-}
+using How = LostPeer::How;
 
 // The local addresses, as the kernel writes them, at which this process accepts TCP connections.
 std::set<std::string> listening_hosts() {
@@ -59,18 +39,35 @@ std::set<std::string> listening_hosts() {
   return hosts;
 }
 
+std::uint16_t port_of(const UcxListener& listener) { return parse_lifeline_address(listener.address())->port; }
+
 TEST(UcxListener, ListensOnLoopbackOnly) {
-  const auto transports = make_ucx_transports(2);
+  LoopbackWorkers workers(2);
+  const auto connections = workers.connect();
   EXPECT_EQ(listening_hosts(), (std::set<std::string>{"0100007F"}));
 }
 
 TEST(UcxListener, NamesAPortThatIsInUse) {
-  const auto first = listen_as(0);
-  const std::uint16_t port = decode_address(first->address())->lifeline.port;
-  const auto second = UcxListener::listen({.port = port});
+  const auto first = UcxListener::listen({}).value();
+  const auto second = UcxListener::listen({.first_port = port_of(*first)});
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_THAT(second.error().message, HasSubstr("port " + std::to_string(port) + " of 127.0.0.1 is in use"));
+  EXPECT_THAT(second.error().message, HasSubstr("port " + std::to_string(port_of(*first)) + " of 127.0.0.1 is in use"));
+}
+
+TEST(UcxListener, TakesTheFirstFreePortOfARange) {
+  const auto first = UcxListener::listen({}).value();
+  const std::uint16_t taken = port_of(*first);
+  const auto last = static_cast<std::uint16_t>(std::min(taken + 20, 65535));
+  const auto second = UcxListener::listen({.first_port = taken, .last_port = last});
+  ASSERT_TRUE(second) << second.error();
+  EXPECT_GT(port_of(**second), taken);
+  EXPECT_LE(port_of(**second), last);
+}
+
+TEST(UcxListener, TellsTheAddressThatItIsToAdvertise) {
+  const auto listener = UcxListener::listen({.advertise = "10.1.2.3"}).value();
+  EXPECT_THAT(listener->address(), testing::StartsWith("10.1.2.3:"));
 }
 
 TEST(UcxListener, RefusesAddressesThatAreNotThisMachines) {
@@ -81,86 +78,128 @@ TEST(UcxListener, RefusesAddressesThatAreNotThisMachines) {
   }
 }
 
-TEST(UcxListener, RefusesDamagedAddresses) {
-  const auto listener = listen_as(0);
-  const std::string good = listener->address();
-  for (std::size_t length = 0; length < good.size(); ++length) EXPECT_FALSE(decode_address(good.substr(0, length)));
-  for (std::size_t at = 0; at < good.size(); ++at) {
-    std::string bad = good;
-    bad[at] = static_cast<char>(bad[at] ^ 1);
-    EXPECT_FALSE(decode_address(bad)) << "byte " << at;
+TEST(UcxListener, RefusesAddressesThatAreNone) {
+  const auto listener = UcxListener::listen({}).value();
+  for (const char* address : {"", "nonsense", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:70000",
+                              "127.0.0.1:1x", "localhost:1", "127.0.0.1:01", "::1:5"}) {
+    const auto outcome = listener->connect(test_group(0, {listener->address(), address}), 1s);
+    EXPECT_EQ(outcome.connection.error().code, ErrorCode::kInvalidArgument) << address;
   }
-  EXPECT_FALSE(decode_address(good + "x"));
-  EXPECT_EQ(listener->connect({"nonsense"}, 1s).error().code, ErrorCode::kInvalidArgument);
-}
-
-TEST(UcxListener, RefusesAddressesOutOfOrder) {
-  const auto first = listen_as(0);
-  const auto second = listen_as(1);
-  EXPECT_EQ(first->connect({second->address(), first->address()}, 1s).error().code, ErrorCode::kInvalidArgument);
 }
 
 TEST(UcxListener, OneWorkerAloneNeedsNobody) {
-  const auto listener = listen_as(0);
-  const auto transport = listener->connect({listener->address()}, 1s);
-  ASSERT_TRUE(transport) << transport.error();
-  EXPECT_TRUE(transport.value()->close(1s));
-}
-
-TEST(UcxListener, StrangersAreTurnedAwayAndLogged) {
-  std::mutex mutex;
-  std::vector<std::string> lines;
-  const auto log = [&](const std::string& line) {
-    const std::lock_guard lock(mutex);
-    lines.push_back(line);
-  };
-  const auto first = listen_as(0, kTestLineage, log);
-  const auto second = listen_as(1);
-  const LifelineAddress port = decode_address(first->address())->lifeline;
-  const FileDescriptor noisy = call(port);
-  const std::string noise(1000, 'x');
-  ::send(noisy.get(), noise.data(), noise.size(), MSG_NOSIGNAL);
-  const FileDescriptor silent = call(port);
-  call(port).reset();  // hangs up at once
-  const auto stranger = listen_as(1, kTestLineage + 1);
-  Status strangers_end;
-  std::thread confused([&] { strangers_end = stranger->connect({first->address(), stranger->address()}, 5s).error(); });
-  std::this_thread::sleep_for(50ms);  // all of them stand in line before the real peer
-
-  Result<std::unique_ptr<Transport>> other = Error{};
-  std::thread connecting([&] { other = second->connect({first->address(), second->address()}, 5s); });
-  const auto transport = first->connect({first->address(), second->address()}, 5s);
-  connecting.join();
-  confused.join();
-  ASSERT_TRUE(transport) << transport.error();
-  ASSERT_TRUE(other) << other.error();
-  EXPECT_EQ(strangers_end.error().code, ErrorCode::kStaleGeneration);
-  EXPECT_THAT(strangers_end.error().message, HasSubstr("it belongs to another lineage"));
-  EXPECT_THAT(lines, Contains(HasSubstr("does not speak this protocol")));
-  EXPECT_THAT(lines, Contains(HasSubstr("hung up")));
-  EXPECT_THAT(lines, Contains(HasSubstr("another lineage")));
-  EXPECT_FALSE(call(port).is_open()) << "the port is closed once all peers are there";
-  EXPECT_TRUE(transport.value()->status());
+  LoopbackWorkers workers(1);
+  EXPECT_TRUE(workers.connect()[0].transport->close(1s));
 }
 
 TEST(UcxListener, NamesAPeerThatDoesNotConnect) {
-  const auto first = listen_as(0);
-  const auto second = listen_as(1);  // never calls
-  const auto transport = first->connect({first->address(), second->address()}, 50ms);
-  ASSERT_FALSE(transport);
-  EXPECT_EQ(transport.error().code, ErrorCode::kDeadlineExceeded);
-  EXPECT_THAT(transport.error().message, HasSubstr("worker 1 did not connect within 50 ms"));
+  LoopbackWorkers workers(2);  // the second never calls
+  const auto outcome = workers.listeners[0]->connect(test_group(0, workers.addresses), 50ms);
+  ASSERT_FALSE(outcome.connection);
+  EXPECT_EQ(outcome.connection.error().code, ErrorCode::kDeadlineExceeded);
+  EXPECT_THAT(outcome.connection.error().message, HasSubstr("worker 1 did not connect within 50 ms"));
+  EXPECT_EQ(outcome.lost, (LostPeer{1, How::kSilent}));
+}
+
+TEST(UcxListener, NamesAPeerThatDoesNotAnswer) {
+  LoopbackWorkers workers(2);  // the first parks the call
+  const auto outcome = workers.listeners[1]->connect(test_group(1, workers.addresses), 50ms);
+  EXPECT_EQ(outcome.connection.error().code, ErrorCode::kDeadlineExceeded);
+  EXPECT_EQ(outcome.lost, (LostPeer{0, How::kSilent}));
 }
 
 TEST(UcxListener, NamesAPeerThatIsGoneWithoutWaiting) {
-  auto first = listen_as(0);
-  const auto second = listen_as(1);
-  const std::string address = first->address();
-  first.reset();
-  const auto transport = second->connect({address, second->address()}, 1h);
-  ASSERT_FALSE(transport);
-  EXPECT_EQ(transport.error().code, ErrorCode::kUnavailable);
-  EXPECT_THAT(transport.error().message, HasSubstr("worker 0 cannot be reached"));
+  LoopbackWorkers workers(2);
+  workers.listeners[0].reset();
+  const auto outcome = workers.listeners[1]->connect(test_group(1, workers.addresses), 1h);
+  ASSERT_FALSE(outcome.connection);
+  EXPECT_EQ(outcome.connection.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(outcome.connection.error().message, HasSubstr("worker 0 cannot be reached"));
+  EXPECT_EQ(outcome.lost, (LostPeer{0, How::kClosed}));
+}
+
+TEST(UcxListener, AWorkerThatDiesWhileOthersConnectIsNamedToAll) {
+  LoopbackWorkers workers(4);
+  workers.listeners[0].reset();  // workers 2 and 3 call it, and tell worker 1 what they saw
+  std::vector<UcxOutcome> outcomes;
+  for (int i = 0; i < 3; ++i) outcomes.push_back({Error{}, {}});
+  std::vector<std::thread> threads;
+  for (int worker = 1; worker < 4; ++worker) {
+    threads.emplace_back([&, worker] {
+      outcomes[worker - 1] = workers.listeners[worker]->connect(test_group(worker, workers.addresses), 1h);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const UcxOutcome& outcome : outcomes) {
+    EXPECT_FALSE(outcome.connection);
+    ASSERT_TRUE(outcome.lost);
+    EXPECT_EQ(outcome.lost->worker, 0);
+  }
+}
+
+TEST(UcxListener, GivingUpEndsAConnectAtOnce) {
+  LoopbackWorkers workers(2);
+  std::thread impatient([&] {
+    std::this_thread::sleep_for(50ms);
+    workers.listeners[1]->give_up(Generation{1}, 0);
+  });
+  const auto before = std::chrono::steady_clock::now();
+  const auto outcome = workers.listeners[1]->connect(test_group(1, workers.addresses), 1h);
+  impatient.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 5s);
+  EXPECT_EQ(outcome.connection.error().code, ErrorCode::kCancelled);
+}
+
+TEST(UcxListener, ATryThatWasGivenUpBeforeItBeganEndsAtOnce) {
+  LoopbackWorkers workers(2);
+  workers.listeners[0]->give_up(Generation{1}, 0);
+  const auto outcome = workers.listeners[0]->connect(test_group(0, workers.addresses), 1h);
+  EXPECT_EQ(outcome.connection.error().code, ErrorCode::kCancelled);
+  const auto caller = workers.listeners[1]->connect(test_group(1, workers.addresses), 1h);
+  EXPECT_EQ(caller.connection.error().code, ErrorCode::kStaleGeneration);
+  EXPECT_EQ(caller.lost, (LostPeer{0, How::kRefused}));
+}
+
+TEST(UcxListener, CallsOfANewerGenerationWaitUntilThisWorkerConnectsToo) {
+  LoopbackWorkers workers(2);
+  const auto old = workers.connect(1);
+  UcxOutcome early{Error{}, {}};
+  std::thread eager([&] { early = workers.listeners[1]->connect(test_group(1, workers.addresses, 2), 10s); });
+  std::this_thread::sleep_for(100ms);
+  EXPECT_TRUE(old[0].transport->status());
+  const auto late = workers.listeners[0]->connect(test_group(0, workers.addresses, 2), 10s);
+  eager.join();
+  EXPECT_TRUE(late.connection) << late.connection.error();
+  EXPECT_TRUE(early.connection) << early.connection.error();
+  EXPECT_EQ(workers.listeners[0]->fenced(), 0);
+}
+
+TEST(UcxListener, CallsOfOlderGenerationsAndTriesAreFencedAndCounted) {
+  LoopbackWorkers workers(2);
+  const auto present = workers.connect(5);
+  for (const auto& [generation, nonce] : {std::pair{4, 0U}, std::pair{5, 0U}}) {
+    auto stale = UcxListener::listen({}).value();  // as worker 1 would call if it were late
+    const UcxGroup group = test_group(1, {workers.addresses[0], stale->address()}, generation, nonce);
+    const auto outcome = stale->connect(group, 10s);
+    EXPECT_EQ(outcome.connection.error().code, ErrorCode::kStaleGeneration) << outcome.connection.error();
+    EXPECT_EQ(outcome.lost, (LostPeer{0, How::kRefused}));
+  }
+  EXPECT_EQ(workers.listeners[0]->fenced(), 2);
+  EXPECT_TRUE(present[0].transport->status()) << "the present transport must not notice";
+  EXPECT_EQ(workers.listeners[0]->connect(test_group(0, workers.addresses, 4), 1s).connection.error().code,
+            ErrorCode::kStaleGeneration);
+}
+
+TEST(UcxListener, AnotherIncarnationIsRefused) {
+  LoopbackWorkers workers(2);
+  UcxGroup group = test_group(1, workers.addresses);
+  group.members[1].id = test_worker_id(99);
+  UcxOutcome first{Error{}, {}};
+  std::thread other([&] { first = workers.listeners[0]->connect(test_group(0, workers.addresses), 300ms); });
+  const auto impostor = workers.listeners[1]->connect(group, 10s);
+  other.join();
+  EXPECT_EQ(impostor.connection.error().code, ErrorCode::kStaleGeneration);
+  EXPECT_EQ(first.connection.error().code, ErrorCode::kDeadlineExceeded);
 }
 
 }  // namespace

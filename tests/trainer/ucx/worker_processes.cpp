@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "trainer/ucx/ucx_transport.h"
+#include "tests/trainer/ucx/loopback_workers.h"
 
 namespace everstep::trainer {
 namespace {
@@ -42,12 +42,12 @@ std::string read_text(int pipe) {
 }
 
 void run_worker(int worker, int workers, int pipe, const WorkerProcesses::Body& body) {
-  const auto listener = UcxListener::listen({.worker = worker, .lineage = 7}).value();
+  const auto listener = UcxListener::listen({}).value();
   write_text(pipe, listener->address());
   std::vector<std::string> addresses(workers);
   for (std::string& address : addresses) address = read_text(pipe);
-  std::unique_ptr<Transport> transport = listener->connect(addresses, 10s).value();
-  write_text(pipe, body(*transport, [pipe] { write_text(pipe, "ready"); }));
+  const UcxConnection connection = std::move(listener->connect(test_group(worker, addresses), 10s).connection).value();
+  write_text(pipe, body(*connection.transport, [pipe] { write_text(pipe, "ready"); }));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
-#include "tests/trainer/oracle/reference_optimizer.h"
+#include "trainer/reference/reference_optimizer.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numbers>
 
@@ -10,7 +11,7 @@ namespace {
 double sum_of_squares(const ReferenceParameter& parameter) {
   double partial[8] = {};
   for (std::size_t i = 0; i < parameter.gradient.size(); ++i) {
-    const double value = gradient_at(parameter, i);
+    const double value = parameter.gradient[i];
     partial[i % 8] += value * value;
   }
   double sum = 0;
@@ -18,26 +19,25 @@ double sum_of_squares(const ReferenceParameter& parameter) {
   return sum;
 }
 
+template <typename Sum>
+std::vector<float> floats_of(std::span<const Sum> sums, std::span<const Sum> tied_sums, double unit) {
+  std::vector<float> gradient;
+  gradient.reserve(sums.size());
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const Sum sum = tied_sums.empty() ? sums[i] : sums[i] + tied_sums[i];
+    gradient.push_back(static_cast<float>(static_cast<double>(sum) * unit));
+  }
+  return gradient;
+}
+
 }  // namespace
 
-bool add_to_fixed_point(std::int64_t& sum, float value) {
-  if (!std::isfinite(value) || std::fabs(value) >= 8.0F) return false;
-  sum += static_cast<std::int64_t>(std::nearbyint(static_cast<double>(value) * 0x1p48));
-  return true;
+std::vector<float> gradient_of(std::span<const std::int64_t> sums, std::span<const std::int64_t> tied_sums) {
+  return floats_of(sums, tied_sums, 0x1p-48);
 }
 
-float gradient_at(const ReferenceParameter& parameter, std::size_t element) {
-  return static_cast<float>(static_cast<double>(parameter.gradient[element]) * 0x1p-48);
-}
-
-void sum_tied_gradients(std::vector<ReferenceParameter>& parameters) {
-  std::vector<ReferenceParameter*> tied;
-  for (ReferenceParameter& parameter : parameters) {
-    if (parameter.spec.tied) tied.push_back(&parameter);
-  }
-  EVERSTEP_CHECK(tied.size() == 2, "the embedding and the head's copy of it");
-  for (std::size_t i = 0; i < tied[0]->gradient.size(); ++i) tied[0]->gradient[i] += tied[1]->gradient[i];
-  tied[1]->gradient = tied[0]->gradient;
+std::vector<float> gradient_of(std::span<const float> sums, std::span<const float> tied_sums) {
+  return floats_of(sums, tied_sums, 1);
 }
 
 double global_gradient_norm(const std::vector<ReferenceParameter>& parameters) {
@@ -64,7 +64,7 @@ void adamw_step(std::vector<ReferenceParameter>& parameters, const AdamOptions& 
   for (ReferenceParameter& parameter : parameters) {
     const auto keep = static_cast<float>(parameter.spec.decay ? 1 - learning_rate * options.weight_decay : 1.0);
     for (std::size_t i = 0; i < parameter.value.size(); ++i) {
-      const float gradient = gradient_at(parameter, i) * static_cast<float>(clip);
+      const float gradient = parameter.gradient[i] * static_cast<float>(clip);
       float& first = parameter.first_moment[i];
       float& second = parameter.second_moment[i];
       first = beta1 * first + new_share1 * gradient;
@@ -74,10 +74,6 @@ void adamw_step(std::vector<ReferenceParameter>& parameters, const AdamOptions& 
       parameter.value[i] = parameter.value[i] * keep - step_size * direction;
     }
   }
-}
-
-void forget_gradients(std::vector<ReferenceParameter>& parameters) {
-  for (ReferenceParameter& parameter : parameters) parameter.gradient.assign(parameter.value.size(), 0);
 }
 
 double reference_learning_rate(const LearningRate& schedule, std::int64_t samples) {
@@ -91,6 +87,13 @@ double reference_learning_rate(const LearningRate& schedule, std::int64_t sample
   const double left =
       schedule.decay == Decay::kLinear ? 1 - progress : 0.5 * (1 + std::cos(std::numbers::pi * progress));
   return schedule.floor + (schedule.peak - schedule.floor) * left;
+}
+
+std::uint16_t to_bf16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if (std::isnan(value)) return 0x7fc0;
+  const std::uint32_t is_odd = (bits >> 16) & 1;
+  return static_cast<std::uint16_t>((bits + 0x7fff + is_odd) >> 16);
 }
 
 }  // namespace everstep::trainer

@@ -1,0 +1,159 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "trainer/state_transfer.h"
+
+namespace everstep::trainer {
+namespace {
+
+using scheduler::ScheduleKind;
+using ::testing::HasSubstr;
+
+ModelConfig nine_blocks() {
+  ModelConfig model;
+  model.shape = {"test", scheduler::ModelFamily::kGpt, 7, 2, 1, 2, 2};
+  return model;
+}
+
+PlanShape shape(ScheduleKind kind, int depth, int width) {
+  PlanShape made;
+  made.schedule.kind = kind;
+  made.schedule.depth = depth;
+  made.schedule.width = width;
+  const int stages = scheduler::Placement::make(kind, depth).value().stages();
+  for (int stage = 0; stage < stages; ++stage) made.cuts.push_back(stage);
+  made.cuts.push_back(nine_blocks().blocks());
+  return made;
+}
+
+std::vector<PlanShape> shapes() {
+  std::vector<PlanShape> all;
+  for (const int width : {1, 2, 3}) {
+    for (const int depth : {2, 4, 8}) {
+      for (const auto kind : {ScheduleKind::kAmdp, ScheduleKind::kAmdpSync, ScheduleKind::kTwoDirections}) {
+        all.push_back(shape(kind, depth, width));
+      }
+    }
+    for (const int depth : {1, 2, 3, 5}) all.push_back(shape(ScheduleKind::kOneFOneB, depth, width));
+  }
+  return all;
+}
+
+// Who has what, told another way than the product does: from the stages of each device.
+std::set<int> holders_of(const PlanShape& plan, int block, BlockPart part) {
+  const auto placement = scheduler::Placement::make(plan.schedule.kind, plan.schedule.depth).value();
+  int stage = 0;
+  while (plan.cuts[stage + 1] <= block) ++stage;
+  const bool edge = stage == 0 || stage == placement.stages() - 1;
+  std::set<int> workers;
+  for (int worker = 0; worker < plan.workers(); ++worker) {
+    const int device = worker % plan.schedule.depth;
+    const std::vector<int>& stages = placement.stages_on(device);
+    if (std::find(stages.begin(), stages.end(), stage) == stages.end()) continue;
+    if (part != BlockPart::kWeights && placement.device_of(0, stage) != device) continue;
+    const int writer_group = edge ? 0 : stage % plan.schedule.width;
+    if (part == BlockPart::kGradients && worker / plan.schedule.depth != writer_group) continue;
+    workers.insert(worker);
+  }
+  return workers;
+}
+
+struct Change {
+  TransferRequest request;
+  int connected = 0;
+};
+
+// Some of the workers before stay at any place, some only hand over, some are gone.
+Change any_change(bool some_are_gone) {
+  const std::vector<PlanShape> all = shapes();
+  Change change;
+  change.request.before = all[*rc::gen::inRange<std::size_t>(0, all.size())];
+  change.request.after = all[*rc::gen::inRange<std::size_t>(0, all.size())];
+  change.request.inside_window = *rc::gen::arbitrary<bool>();
+  std::vector<int> places;
+  for (int i = 0; i < change.request.after.workers(); ++i) places.push_back(i);
+  change.connected = change.request.after.workers();
+  for (int i = 0; i < change.request.before.workers(); ++i) {
+    const int fate = *rc::gen::inRange(0, some_are_gone ? 3 : 2);
+    if (fate == 2) {
+      change.request.holders.push_back(-1);
+    } else if (fate == 1 || places.empty()) {
+      change.request.holders.push_back(change.connected++);
+    } else {
+      const auto place = places.begin() + *rc::gen::inRange<std::ptrdiff_t>(0, std::ssize(places));
+      change.request.holders.push_back(*place);
+      places.erase(place);
+    }
+  }
+  return change;
+}
+
+RC_GTEST_PROP(TransferPlan, BringsEveryPartOnceToWhoeverNeedsItFromOneWhoHasIt, ()) {
+  const Change change = any_change(true);
+  const auto moves = plan_transfer(change.request, nine_blocks());
+  std::set<std::tuple<int, BlockPart, int>> brought;
+  bool is_lost = false;
+  for (int block = 0; block < nine_blocks().blocks(); ++block) {
+    for (const BlockPart part : {BlockPart::kWeights, BlockPart::kOptimizer, BlockPart::kGradients}) {
+      if (part == BlockPart::kGradients && !change.request.inside_window) continue;
+      std::set<int> holders;
+      for (const int old : holders_of(change.request.before, block, part)) {
+        if (change.request.holders[old] >= 0) holders.insert(change.request.holders[old]);
+      }
+      is_lost = is_lost || holders.empty();
+      if (!moves) continue;
+      const std::set<int> needed = holders_of(change.request.after, block, part);
+      for (const BlockMove& move : *moves) {
+        if (move.block != block || move.part != part) continue;
+        RC_ASSERT(needed.count(move.to) == 1U);
+        RC_ASSERT(holders.count(move.from) == 1U);
+        RC_ASSERT(holders.count(move.to) == 0U || move.from == move.to);
+        RC_ASSERT(brought.insert({block, part, move.to}).second);
+      }
+      for (const int worker : needed) RC_ASSERT(brought.count({block, part, worker}) == 1U);
+    }
+  }
+  RC_ASSERT(moves.ok() == !is_lost);
+  if (moves) RC_ASSERT(brought.size() == moves->size());
+}
+
+TEST(TransferPlan, SpreadsTheSendingOverAllHolders) {
+  TransferRequest request{shape(ScheduleKind::kOneFOneB, 1, 3), {3, 4, 5}, shape(ScheduleKind::kOneFOneB, 1, 3), false};
+  std::map<int, int> sends;
+  for (const BlockMove& move : plan_transfer(request, nine_blocks()).value()) ++sends[move.from];
+  EXPECT_EQ(sends.size(), 3U);
+  for (const auto& [holder, count] : sends) EXPECT_GE(count, 9) << holder;
+}
+
+TEST(TransferPlan, MovesNothingIfNothingChanges) {
+  const PlanShape same = shape(ScheduleKind::kAmdp, 4, 2);
+  for (const BlockMove& move : plan_transfer({same, {0, 1, 2, 3, 4, 5, 6, 7}, same, true}, nine_blocks()).value()) {
+    EXPECT_EQ(move.from, move.to);
+  }
+}
+
+TEST(TransferPlan, NamesABlockThatNobodyHolds) {
+  const PlanShape before = shape(ScheduleKind::kAmdp, 4, 1);
+  // All weights are left on the others, but the optimizer state of stage 2 was on device 2 alone.
+  const auto moves = plan_transfer({before, {0, 1, -1, 2}, shape(ScheduleKind::kOneFOneB, 3, 1), false}, nine_blocks());
+  ASSERT_FALSE(moves.ok());
+  EXPECT_EQ(moves.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(moves.error().message, HasSubstr("optimizer state of block 2"));
+}
+
+TEST(TransferPlan, TakesTheOwnerStateOfAnotherGroup) {
+  const PlanShape before = shape(ScheduleKind::kOneFOneB, 2, 2);
+  EXPECT_TRUE(plan_transfer({before, {-1, 0, 1, -1}, shape(ScheduleKind::kOneFOneB, 2, 1), false}, nine_blocks()).ok());
+  const auto inside =
+      plan_transfer({before, {-1, 0, 1, -1}, shape(ScheduleKind::kOneFOneB, 2, 1), true}, nine_blocks());
+  ASSERT_FALSE(inside.ok());
+  EXPECT_THAT(inside.error().message, HasSubstr("gradients of block 0"));
+}
+
+}  // namespace
+}  // namespace everstep::trainer

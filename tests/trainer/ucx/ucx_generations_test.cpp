@@ -1,0 +1,160 @@
+#include <filesystem>
+#include <iostream>
+#include <iterator>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "tests/trainer/ucx/loopback_workers.h"
+
+namespace everstep::trainer {
+namespace {
+
+using namespace std::chrono_literals;
+using How = LostPeer::How;
+
+std::ptrdiff_t open_descriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+}
+
+FrameHeader header(std::size_t length) {
+  FrameHeader header;
+  header.length = length;
+  return header;
+}
+
+bool deliver(const std::vector<UcxConnection>& connections, int from, int to, std::size_t bytes) {
+  Transport& receiver = *connections[to].transport;
+  const ReceiveId receive = receiver.post_receive(from, Channel::kTensors, header(bytes), allocate_zeroed(bytes));
+  connections[from].transport->send(to, Channel::kTensors, header(bytes), allocate_zeroed(bytes));
+  return receiver.wait(receive, 10s).ok() && connections[from].transport->flush(10s).ok();
+}
+
+// Waits for what happens soon without a signal.
+template <typename Condition>
+bool comes_true(Condition condition) {
+  const auto deadline = std::chrono::steady_clock::now() + 10s;
+  while (!condition() && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(1ms);
+  return condition();
+}
+
+TEST(UcxGenerations, FollowEachOtherWithoutLeavingDescriptorsBehind) {
+  constexpr int kWorkers = 4;
+  LoopbackWorkers workers(kWorkers);
+  std::vector<UcxConnection> present = workers.connect(1);
+  std::ptrdiff_t after_warm_up = 0;
+  std::chrono::steady_clock::duration slowest{};
+  for (std::int64_t generation = 2; generation <= 51; ++generation) {
+    std::vector<UcxConnection> next = workers.connect(generation);
+    for (int from = 0; from < kWorkers; ++from) {
+      ASSERT_TRUE(deliver(present, from, (from + 1) % kWorkers, 100'000));
+    }
+    for (UcxConnection& connection : present) {
+      EXPECT_TRUE(connection.transport->status()) << "generation " << generation;
+      const auto before = std::chrono::steady_clock::now();
+      connection.transport->leave();
+      connection.transport.reset();
+      slowest = std::max(slowest, std::chrono::steady_clock::now() - before);
+    }
+    present = std::move(next);
+    if (generation == 6) after_warm_up = open_descriptors();
+  }
+  std::cout << "slowest switch: " << std::chrono::duration_cast<std::chrono::microseconds>(slowest).count() << " us\n";
+  EXPECT_LT(slowest, 100ms);
+  EXPECT_TRUE(comes_true([&] { return open_descriptors() <= after_warm_up; }))
+      << after_warm_up << " descriptors became " << open_descriptors();
+}
+
+TEST(UcxGenerations, AWorkerThatLeavesEarlyDoesNotDisturbTheOthers) {
+  LoopbackWorkers workers(3);
+  std::vector<UcxConnection> connections = workers.connect();
+  ASSERT_TRUE(deliver(connections, 2, 0, 1 << 20));
+  connections[2].transport->leave();
+  connections[2].transport.reset();
+  std::this_thread::sleep_for(50ms);
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(deliver(connections, i % 2, 1 - i % 2, 1 << 20));
+  EXPECT_TRUE(connections[0].transport->status());
+  EXPECT_EQ(connections[0].transport->lost(), std::nullopt);
+  connections[0].transport->send(2, Channel::kTensors, header(8), allocate_zeroed(8));
+  EXPECT_EQ(connections[0].transport->status().error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(connections[0].transport->lost(), (LostPeer{2, How::kRefused}));
+}
+
+TEST(UcxGenerations, ASlowerPeerMayStillUseATransportThatOthersHaveLeft) {
+  LoopbackWorkers workers(2);
+  std::vector<UcxConnection> old = workers.connect(1);
+  const std::vector<UcxConnection> next = workers.connect(2);
+  ASSERT_TRUE(deliver(old, 0, 1, 1000));
+  old[0].transport->leave();
+  old[0].transport.reset();
+  std::this_thread::sleep_for(100ms);  // longer than any reaper waits between two looks
+  EXPECT_TRUE(old[1].transport->status());
+  EXPECT_TRUE(deliver(next, 0, 1, 1000));
+}
+
+TEST(UcxGenerations, SayWhoEndedThem) {
+  LoopbackWorkers workers(3);
+  std::vector<UcxConnection> connections = workers.connect();
+  const ReceiveId receive = connections[0].transport->post_receive(1, Channel::kTensors, header(8), allocate_zeroed(8));
+  EXPECT_EQ(connections[0].transport->lost(), std::nullopt);
+  EXPECT_FALSE(connections[0].transport->wait(receive, 30ms));
+  EXPECT_EQ(connections[0].transport->lost(), (LostPeer{1, How::kSilent}));
+  connections[0].transport.reset();
+  EXPECT_TRUE(comes_true([&] { return !connections[2].transport->status(); }));
+  EXPECT_EQ(connections[2].transport->lost(), (LostPeer{0, How::kClosed}));
+}
+
+TEST(UcxGenerations, AfterADeathNothingIsLeftOnceAllSurvivorsHaveLeft) {
+  LoopbackWorkers workers(3);
+  std::vector<UcxConnection> warm = workers.connect(1);
+  for (UcxConnection& connection : warm) connection.transport->leave();
+  warm.clear();
+  std::ptrdiff_t before = 0;
+  for (std::int64_t generation = 2; generation < 12; ++generation) {
+    std::vector<UcxConnection> connections = workers.connect(generation);
+    for (int peer : {0, 1}) {
+      connections[2].transport->send(peer, Channel::kTensors, header(8 << 20), allocate_zeroed(8 << 20));
+      connections[1 - peer].transport->send(2, Channel::kTensors, header(8 << 20), allocate_zeroed(8 << 20));
+    }
+    connections[2].transport->leave();  // stands in for a death: its descriptors are this process's too
+    connections[2].transport->abort({ErrorCode::kInternal, "it ends", {}});
+    connections[2].transport.reset();
+    for (int survivor : {0, 1}) {
+      connections[survivor].transport->abort({ErrorCode::kInternal, "a death was heard of", {}});
+      connections[survivor].transport->leave();
+      connections[survivor].transport.reset();
+    }
+    if (generation == 4) before = open_descriptors();
+  }
+  EXPECT_TRUE(comes_true([&] { return open_descriptors() <= before; }))
+      << before << " descriptors became " << open_descriptors();
+}
+
+TEST(UcxGenerations, RenewalsAreHeardByAllPeers) {
+  LoopbackWorkers workers(3);
+  const std::vector<UcxConnection> connections = workers.connect();
+  EXPECT_EQ(connections[1].news->peer_renewed_at(), std::nullopt);
+  const auto before = std::chrono::steady_clock::now();
+  connections[0].news->tell_renewed();
+  for (int peer : {1, 2}) {
+    EXPECT_TRUE(comes_true([&] { return connections[peer].news->peer_renewed_at() > before; }));
+  }
+  EXPECT_EQ(connections[0].news->peer_renewed_at(), std::nullopt);
+  const auto first = connections[1].news->peer_renewed_at();
+  connections[2].news->tell_renewed();
+  EXPECT_TRUE(comes_true([&] { return connections[1].news->peer_renewed_at() > first; }));
+  EXPECT_TRUE(connections[1].transport->status());
+}
+
+TEST(UcxGenerations, NewsMayOutliveTheirTransport) {
+  LoopbackWorkers workers(2);
+  std::vector<UcxConnection> connections = workers.connect();
+  const std::shared_ptr<LifelineNews> news = connections[0].news;
+  connections.clear();
+  workers.listeners.clear();
+  news->tell_renewed();
+  EXPECT_EQ(news->peer_renewed_at(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace everstep::trainer

@@ -1,0 +1,229 @@
+#include "trainer/reference/reference_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "scheduler/plan_text.h"
+#include "trainer/sums.h"
+
+namespace everstep::trainer {
+namespace {
+
+std::string place_of(const HistoryEntry& entry) {
+  return "window " + std::to_string(entry.window) + ", minibatches [" + std::to_string(entry.first) + ", " +
+         std::to_string(entry.end) + ")";
+}
+
+void copy(const Buffer& target, const Buffer& source) { std::memcpy(target.data, source.data, source.size); }
+
+void zero(const Buffer& buffer) { std::memset(buffer.data, 0, buffer.size); }
+
+template <typename T>
+std::span<T> part_of(const Buffer& buffer, const StageLayout::Entry& entry) {
+  return buffer.as<T>().subspan(static_cast<std::size_t>(entry.offset),
+                                static_cast<std::size_t>(entry.parameter.elements()));
+}
+
+}  // namespace
+
+ReferenceRun::ReferenceRun(TrainOptions options, const DataSource& data, const TrainHooks& hooks)
+    : options_(std::move(options)), data_(data) {
+  const ModelConfig& model = options_.model;
+  for (int number = 0; number < model.blocks(); ++number) {
+    Block& block = blocks_.emplace_back();
+    block.layout = layout_of(model, number, number + 1);
+    const auto elements = static_cast<std::size_t>(block.layout.elements);
+    const auto zeros = [&](std::size_t bytes) { return allocate_zeroed(elements * bytes); };
+    block.state = {zeros(model.weight_bytes()),
+                   zeros(model.weight_bytes()),
+                   zeros(sizeof(float)),
+                   zeros(sizeof(float)),
+                   {},
+                   zeros(sum_bytes(options_.accumulation))};
+    if (hooks.initialise_weights) hooks.initialise_weights(block.layout, block.state.weights);
+    if (model.precision == Precision::kBf16) {
+      block.state.master = zeros(sizeof(float));
+      if (hooks.initialise_master) hooks.initialise_master(block.layout, block.state.master);
+    }
+    block.memory = {zeros(model.weight_bytes()), {block.state.gradients, block.state.gradients}};
+    copy(block.memory.weights, block.state.weights);
+    block.compute =
+        hooks.make_stage({model, block.layout, block.memory, options_.accumulation, options_.schedule.window, &data_});
+  }
+}
+
+StageState ReferenceRun::state(int block) const { return blocks_[block].state; }
+
+void ReferenceRun::resume(const ResumePoint& point) {
+  EVERSTEP_CHECK(point.position == position_, "everything before a checkpoint is passed over");
+  applied_ = point.applied;
+  has_previous_ = point.continues_live;
+  window_loss_ = 0;
+  for (const MinibatchLoss& loss : point.losses) window_loss_ += loss.loss;
+  for (Block& block : blocks_) block.held = -1;
+}
+
+// ---- what history says ----
+
+// Where the entry stands in history. A new generation inside a window begins drained; at a window's start the entry
+// tells.
+Status ReferenceRun::begin(const HistoryEntry& entry) {
+  const std::int64_t window = entry.plan.window;
+  if (Position{entry.window * window + entry.first} != position_ || entry.first >= entry.end || entry.end > window) {
+    return invalid_argument(place_of(entry) + ": does not follow position " + std::to_string(position_.value));
+  }
+  const bool is_same_plan = last_ && last_->plan == entry.plan;
+  const bool goes_on = is_same_plan && last_->window == entry.window && last_->generation == entry.generation;
+  if (!goes_on) {
+    const bool drained = entry.first > 0 || entry.flushed || !is_asynchronous(entry.plan.kind);
+    if (!drained && !is_same_plan) {
+      return invalid_argument(place_of(entry) + ": its pipeline was full, but under another plan before");
+    }
+    start_ = {drained, entry.first, drained ? 0 : start_.first};
+  }
+  last_ = entry;
+  return {};
+}
+
+Status ReferenceRun::pass_over(const HistoryEntry& entry) {
+  EVERSTEP_TRY(begin(entry));
+  position_.value += entry.end - entry.first;
+  version_ = position_.value / entry.plan.window;
+  return {};
+}
+
+Result<const WindowVersions*> ReferenceRun::versions_of(const scheduler::Plan& plan) {
+  const std::pair key(scheduler::plan_text(plan), start_);
+  auto known = known_versions_.find(key);
+  if (known == known_versions_.end()) {
+    auto versions = WindowVersions::of(plan, start_, options_.stash);
+    if (!versions) return versions.error();
+    known = known_versions_.emplace(key, std::move(*versions)).first;
+  }
+  return &known->second;
+}
+
+// ---- minibatches ----
+
+Result<ReferenceStep> ReferenceRun::run(const HistoryEntry& entry) {
+  EVERSTEP_TRY(begin(entry));
+  const auto versions = versions_of(entry.plan);
+  if (!versions) return versions.error();
+  ReferenceStep step;
+  for (int minibatch = entry.first; minibatch < entry.end; ++minibatch) {
+    const auto loss = train_minibatch(minibatch, **versions);
+    if (!loss) return loss.error();
+    step.losses.push_back(*loss);
+    window_loss_ += *loss;
+    ++position_.value;
+  }
+  if (entry.end == entry.plan.window) step.update = update(entry.skipped);
+  return step;
+}
+
+Result<double> ReferenceRun::train_minibatch(int minibatch, const WindowVersions& versions) {
+  double loss = 0;
+  Buffer tensor;
+  for (int number = 0; number < blocks(); ++number) {
+    Block& block = blocks_[number];
+    EVERSTEP_TRY(use(block, version_ - versions.at(minibatch, number).forward));
+    auto output = block.compute->forward(position_, tensor);
+    if (!output) return output.error();
+    tensor = output->tensor;
+    loss = output->loss;
+  }
+  for (int number = blocks() - 1; number >= 0; --number) {
+    Block& block = blocks_[number];
+    EVERSTEP_TRY(use(block, version_ - versions.at(minibatch, number).backward));
+    auto gradient = block.compute->backward(position_, tensor, 0);
+    if (!gradient) return gradient.error();
+    tensor = std::move(*gradient);
+  }
+  return loss;
+}
+
+// Puts a version of the weights where the block's code looks for them.
+Status ReferenceRun::use(Block& block, std::int64_t version) {
+  if (block.held == version) return {};
+  if (version != version_ && (version != version_ - 1 || !has_previous_)) {
+    return invalid_argument("a pass of position " + std::to_string(position_.value) + " needs weights of version " +
+                            std::to_string(version) + ", which nobody has kept");
+  }
+  copy(block.memory.weights, version == version_ ? block.state.weights : block.state.previous);
+  block.held = version;
+  return {};
+}
+
+Result<double> ReferenceRun::evaluate(std::int64_t minibatches) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < minibatches; ++i) {
+    StageCompute::Output output;
+    for (Block& block : blocks_) {
+      EVERSTEP_TRY(use(block, version_));
+      auto next = block.compute->evaluate(i, output.tensor);
+      if (!next) return next.error();
+      output = std::move(*next);
+    }
+    sum += output.loss;
+  }
+  return sum / static_cast<double>(minibatches);
+}
+
+// ---- updates ----
+
+ReferenceStep::Update ReferenceRun::update(bool skipped) {
+  for (Block& block : blocks_) {
+    is_lost_ = block.compute->take_overflow(0) || is_lost_;
+    copy(block.state.previous, block.state.weights);
+  }
+  std::vector<ReferenceParameter> all = parameters();
+  ReferenceStep::Update update;
+  update.loss = window_loss_ / static_cast<double>(last_->plan.window);
+  update.gradient_norm = global_gradient_norm(all);
+  update.skipped = skipped || is_lost_ || !std::isfinite(update.loss) || !std::isfinite(update.gradient_norm);
+  if (!update.skipped) apply(all, update.gradient_norm);
+  for (const Block& block : blocks_) zero(block.state.gradients);
+  ++version_;
+  has_previous_ = true;
+  is_lost_ = false;
+  window_loss_ = 0;
+  return update;
+}
+
+void ReferenceRun::apply(std::vector<ReferenceParameter>& parameters, double gradient_norm) {
+  const double rate =
+      reference_learning_rate(options_.learning_rate, (version_ + 1) * last_->plan.window * options_.model.minibatch);
+  adamw_step(parameters, options_.adam, rate, gradient_norm, ++applied_);
+  if (options_.model.precision == Precision::kFp32) return;
+  for (const Block& block : blocks_) {
+    const std::span<const float> master = block.state.master.as<float>();
+    std::transform(master.begin(), master.end(), block.state.weights.as<std::uint16_t>().begin(), to_bf16);
+  }
+}
+
+std::vector<ReferenceParameter> ReferenceRun::parameters() const {
+  std::vector<ReferenceParameter> all;
+  for (const Block& block : blocks_) {
+    const Buffer& values = block.state.master.empty() ? block.state.weights : block.state.master;
+    for (const StageLayout::Entry& entry : block.layout.entries) {
+      all.push_back({entry.parameter, part_of<float>(values, entry), part_of<float>(block.state.first_moment, entry),
+                     part_of<float>(block.state.second_moment, entry), gradient_of_entry(block, entry)});
+    }
+  }
+  return all;
+}
+
+std::vector<float> ReferenceRun::gradient_of_entry(const Block& block, const StageLayout::Entry& entry) const {
+  const Block* other = nullptr;
+  for (const Block& each : blocks_) {
+    if (entry.parameter.tied && each.layout.tied() != nullptr && &each != &block) other = &each;
+  }
+  const auto sums = [&]<typename Sum>(Sum) {
+    const auto tied = other == nullptr ? std::span<Sum>() : part_of<Sum>(other->state.gradients, *other->layout.tied());
+    return gradient_of(std::span<const Sum>(part_of<Sum>(block.state.gradients, entry)), std::span<const Sum>(tied));
+  };
+  return options_.accumulation == Accumulation::kFloat ? sums(float{}) : sums(std::int64_t{});
+}
+
+}  // namespace everstep::trainer

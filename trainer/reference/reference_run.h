@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "scheduler/plan.h"
+#include "trainer/reference/reference_optimizer.h"
+#include "trainer/reference/used_versions.h"
+#include "trainer/train_loop.h"
+
+namespace everstep::trainer {
+
+// A range of minibatches of one window as history tells it: the ledger's entries, in their order.
+struct HistoryEntry {
+  std::int64_t window = 0;
+  int first = 0;  // minibatches [first, end)
+  int end = 0;
+  Generation generation;
+  scheduler::Plan plan;
+  bool flushed = false;  // the window began on a drained pipeline
+  bool skipped = false;  // its update was not applied
+};
+
+// What a range of minibatches came to.
+struct ReferenceStep {
+  struct Update {
+    double loss = 0;  // mean over the window
+    double gradient_norm = 0;
+    bool skipped = false;  // because history says so, or because the gradient is not finite
+  };
+
+  std::vector<double> losses;    // one per minibatch
+  std::optional<Update> update;  // if the window ended
+};
+
+// The reference executor: re-runs a history in one process and one thread, minibatch after minibatch, the whole model
+// block by block, written to be believed at first sight. It shares the blocks' code, the data and the version table
+// with the executor, and nothing else: no transport, no lists of ops, no reduction, no vector code. With fixed-point
+// sums its bits are those of every run with that history; with float sums its numbers are close to them.
+class ReferenceRun {
+ public:
+  // Of the options model, accumulation, stash, adam and learning_rate count, of the hooks make_stage,
+  // initialise_weights and initialise_master. Starts with the initial weights.
+  ReferenceRun(TrainOptions options, const DataSource& data, const TrainHooks& hooks);
+
+  // Entries must follow each other without a gap. kInvalidArgument: this cannot be a history, and why.
+  Result<ReferenceStep> run(const HistoryEntry& entry);
+
+  // Takes note of an entry without running it, on the way to where a checkpoint's state is put in place.
+  Status pass_over(const HistoryEntry& entry);
+
+  // State was written into the buffers of state(): training goes on from there. Not before every entry up to there was
+  // passed over.
+  void resume(const ResumePoint& point);
+
+  // For the windows that follow.
+  void set_learning_rate(const LearningRate& schedule) { options_.learning_rate = schedule; }
+
+  // The mean loss over the first minibatches of the validation split, without dropout.
+  Result<double> evaluate(std::int64_t minibatches);
+
+  Position position() const { return position_; }
+  std::int64_t applied() const { return applied_; }
+  int blocks() const { return static_cast<int>(blocks_.size()); }
+  const StageLayout& layout(int block) const { return blocks_[block].layout; }
+
+  // All there is of a block, the very bytes.
+  StageState state(int block) const;
+
+ private:
+  struct Block {
+    StageLayout layout;
+    ChunkMemory memory;     // what `compute` works on: one buffer for the gradients of both parities
+    std::int64_t held = 0;  // the version that is in memory.weights
+    std::unique_ptr<StageCompute> compute;
+    StageState state;
+  };
+
+  Status begin(const HistoryEntry& entry);
+  Result<const WindowVersions*> versions_of(const scheduler::Plan& plan);
+  Result<double> train_minibatch(int minibatch, const WindowVersions& versions);
+  Status use(Block& block, std::int64_t version);
+  ReferenceStep::Update update(bool skipped);
+  std::vector<ReferenceParameter> parameters() const;
+  std::vector<float> gradient_of_entry(const Block& block, const StageLayout::Entry& entry) const;
+  void apply(std::vector<ReferenceParameter>& parameters, double gradient_norm);
+
+  TrainOptions options_;
+  const DataSource& data_;
+  std::vector<Block> blocks_;
+  std::map<std::pair<std::string, WindowStart>, WindowVersions> known_versions_;
+
+  Position position_;
+  std::int64_t version_ = 0;
+  std::int64_t applied_ = 0;
+  bool has_previous_ = false;  // the weights one version before
+  bool is_lost_ = false;       // a gradient of this window could not be represented
+  double window_loss_ = 0;     // summed so far
+  WindowStart start_;          // of the part at hand
+  std::optional<HistoryEntry> last_;
+};
+
+}  // namespace everstep::trainer

@@ -1,0 +1,149 @@
+#include "trainer/ucx/lifeline/lifelines.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <span>
+#include <utility>
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "trainer/wire.h"
+
+namespace everstep::trainer {
+
+WordBytes encode_word(const LifelineWord& word) {
+  WireWriter writer;
+  writer.put(static_cast<std::uint8_t>(word.kind));
+  writer.put(static_cast<std::uint16_t>(word.about));
+  WordBytes bytes{};
+  std::copy(writer.bytes().begin(), writer.bytes().end(), bytes.begin());
+  return bytes;
+}
+
+std::optional<LifelineWord> decode_word(const WordBytes& bytes, int workers) {
+  WireReader reader(bytes);
+  const LifelineWord word{static_cast<LifelineWord::Kind>(reader.get<std::uint8_t>()), reader.get<std::uint16_t>()};
+  switch (word.kind) {
+    case LifelineWord::Kind::kGoodbye:
+    case LifelineWord::Kind::kDeath:
+    case LifelineWord::Kind::kRenewed:
+      if (word.about < workers) return word;
+  }
+  return std::nullopt;
+}
+
+void send_word(const FileDescriptor& socket, const LifelineWord& word) {
+  const WordBytes bytes = encode_word(word);
+  if (socket.is_open()) ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+Lifelines::Lifelines(std::vector<FileDescriptor> sockets) : events_(::epoll_create1(EPOLL_CLOEXEC)) {
+  EVERSTEP_CHECK(events_.is_open(), "epoll_create1 failed");
+  for (FileDescriptor& socket : sockets) {
+    const auto worker = static_cast<std::uint32_t>(peers_.size());
+    if (socket.is_open()) {
+      epoll_event event{.events = EPOLLIN, .data = {.u32 = worker}};
+      EVERSTEP_CHECK(::epoll_ctl(events_.get(), EPOLL_CTL_ADD, socket.get(), &event) == 0, "epoll_ctl failed");
+    }
+    peers_.push_back({std::move(socket)});
+  }
+}
+
+Status Lifelines::poll() {
+  const std::lock_guard lock(mutex_);
+  std::array<epoll_event, 16> events{};
+  int count = 0;
+  while ((count = ::epoll_wait(events_.get(), events.data(), static_cast<int>(events.size()), 0)) > 0) {
+    for (int i = 0; i < count; ++i) read(static_cast<int>(events[i].data.u32));
+  }
+  return error_ ? Status(*error_) : Status();
+}
+
+std::optional<LostPeer> Lifelines::lost() const {
+  const std::lock_guard lock(mutex_);
+  return lost_;
+}
+
+void Lifelines::read(int worker) {
+  Peer& peer = peers_[worker];
+  const std::span<std::byte> rest = std::span(peer.inbox).subspan(peer.received);
+  const ssize_t count = ::recv(peer.socket.get(), rest.data(), rest.size(), MSG_DONTWAIT);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (count > 0) {
+    peer.received += static_cast<std::size_t>(count);
+    if (peer.received == peer.inbox.size()) heard(worker);
+    return;
+  }
+  peer.socket.reset();
+  if (!peer.said_goodbye) died(worker);
+}
+
+void Lifelines::heard(int worker) {
+  Peer& peer = peers_[worker];
+  peer.received = 0;
+  const std::optional<LifelineWord> word = decode_word(peer.inbox, static_cast<int>(peers_.size()));
+  if (!word) {
+    peer.socket.reset();
+    if (!error_) {
+      error_ = Error{ErrorCode::kInternal, "worker " + std::to_string(worker) + " sent garbage on its lifeline", {}};
+    }
+    return;
+  }
+  switch (word->kind) {
+    case LifelineWord::Kind::kGoodbye:
+      peer.said_goodbye = true;
+      return;
+    case LifelineWord::Kind::kDeath:
+      return died(word->about);
+    case LifelineWord::Kind::kRenewed:
+      peer_renewed_at_ = std::chrono::steady_clock::now();
+      return;
+  }
+}
+
+// The first error stays.
+void Lifelines::died(int worker) {
+  if (error_) return;
+  tell_all({LifelineWord::Kind::kDeath, worker});
+  error_ = Error{ErrorCode::kUnavailable, "worker " + std::to_string(worker) + " died", "its log says why"};
+  lost_ = LostPeer{worker, LostPeer::How::kClosed};
+}
+
+void Lifelines::say_goodbye() {
+  const std::lock_guard lock(mutex_);
+  tell_all({LifelineWord::Kind::kGoodbye, 0});
+}
+
+void Lifelines::tell_renewed() {
+  const std::lock_guard lock(mutex_);
+  tell_all({LifelineWord::Kind::kRenewed, 0});
+}
+
+std::optional<std::chrono::steady_clock::time_point> Lifelines::peer_renewed_at() const {
+  const std::lock_guard lock(mutex_);
+  return peer_renewed_at_;
+}
+
+void Lifelines::tell_all(const LifelineWord& word) {
+  for (const Peer& peer : peers_) send_word(peer.socket, word);
+}
+
+void Lifelines::hang_up() {
+  const std::lock_guard lock(mutex_);
+  for (Peer& peer : peers_) peer.socket.reset();
+}
+
+bool Lifelines::has_left(int worker) const {
+  const std::lock_guard lock(mutex_);
+  return peers_[worker].said_goodbye;
+}
+
+int Lifelines::first_still_here() const {
+  const std::lock_guard lock(mutex_);
+  const auto here = std::find_if(peers_.begin(), peers_.end(),
+                                 [](const Peer& peer) { return peer.socket.is_open() && !peer.said_goodbye; });
+  return here == peers_.end() ? -1 : static_cast<int>(here - peers_.begin());
+}
+
+}  // namespace everstep::trainer

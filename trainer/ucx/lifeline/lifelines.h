@@ -1,0 +1,91 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "trainer/transport.h"
+#include "trainer/ucx/lifeline/file_descriptor.h"
+#include "trainer/ucx/lifeline/lifeline_news.h"
+
+namespace everstep::trainer {
+
+// What travels on a lifeline: what kind, and which worker it is about.
+struct LifelineWord {
+  enum class Kind : std::uint8_t {
+    kGoodbye = 'g',  // the sender leaves, which is no death
+    kDeath = 'd',    // that worker died
+    kRenewed = 'r',  // the sender could renew its lease
+  };
+
+  Kind kind = Kind::kGoodbye;
+  int about = 0;
+};
+inline constexpr std::size_t kWordBytes = 3;
+using WordBytes = std::array<std::byte, kWordBytes>;
+
+WordBytes encode_word(const LifelineWord& word);
+std::optional<LifelineWord> decode_word(const WordBytes& bytes, int workers);
+
+// Without blocking; who cannot be told is dead or has left.
+void send_word(const FileDescriptor& socket, const LifelineWord& word);
+
+// One nearly idle TCP connection to every peer. One that closes without a goodbye means that the peer's process is
+// gone, and the kernel tells at once. (UCX itself does not: its error handling mode crashes survivors.) Whoever learns
+// of a death tells the others who it was, since a survivor that leaves because of it may be missed first. Thread-safe.
+class Lifelines final : public LifelineNews {
+ public:
+  // `sockets[i]` leads to worker i; the own place is empty.
+  explicit Lifelines(std::vector<FileDescriptor> sockets);
+
+  // Readable when poll() has something to find.
+  int descriptor() const { return events_.get(); }
+
+  // Takes notice of what came, without blocking. The first death stays: kUnavailable, naming the worker.
+  Status poll();
+  std::optional<LostPeer> lost() const;
+
+  // Tells every peer that the end of this connection is no death.
+  void say_goodbye();
+
+  // Ends all connections; without a goodbye peers take it for a death.
+  void hang_up();
+
+  // Whether a worker said goodbye.
+  bool has_left(int worker) const;
+
+  // A worker that neither said goodbye nor hung up, or −1.
+  int first_still_here() const;
+
+  void tell_renewed() override;
+  std::optional<std::chrono::steady_clock::time_point> peer_renewed_at() const override;
+
+ private:
+  struct Peer {
+    FileDescriptor socket;
+    bool said_goodbye = false;
+    WordBytes inbox{};
+    std::size_t received = 0;
+  };
+
+  void read(int worker);
+  void heard(int worker);
+  void died(int worker);
+  void tell_all(const LifelineWord& word);
+
+  FileDescriptor events_;
+
+  mutable std::mutex mutex_;  // guards all below
+  std::vector<Peer> peers_;
+  std::optional<Error> error_;
+  std::optional<LostPeer> lost_;
+  std::optional<std::chrono::steady_clock::time_point> peer_renewed_at_;
+};
+
+}  // namespace everstep::trainer

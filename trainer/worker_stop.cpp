@@ -1,0 +1,128 @@
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "trainer/worker.h"
+
+namespace everstep::trainer {
+namespace {
+
+// Between two looks at the transport, which may end while a worker waits for word from outside.
+constexpr std::chrono::milliseconds kWaitAtOnce{10};
+
+}  // namespace
+
+// The super-round that an op belongs to. A window's reduces and its update belong to its last one, also on a worker
+// that has no minibatch in that.
+std::int64_t Worker::round_of(const scheduler::Op& op) const {
+  const bool is_of_the_end = op.kind == scheduler::OpKind::kStartReduce || op.kind == scheduler::OpKind::kUpdate;
+  return is_of_the_end ? rounds_.last_of(op.window) : rounds_.number_of({op.window, op.round});
+}
+
+// A stop is never before the super-round after the one that was started last.
+SuperRounds::Place Worker::last_certain_round() const {
+  const SuperRounds::Place at_window_end{last_certain_window(), std::numeric_limits<int>::max()};
+  if (hooks_.stops == nullptr) return at_window_end;
+  return std::min(at_window_end, rounds_.place_of(started_ + 1));
+}
+
+// Waits, if a stop is being agreed on, until it is known whether the op is still to be run. If it is not, the stream
+// ends earlier from now on.
+Status Worker::wait_to_start(const scheduler::Op& op) {
+  const std::int64_t round = round_of(op);
+  if (hooks_.stops == nullptr || round <= started_ || last_round_) return {};
+  for (std::chrono::milliseconds waited{0}; !hooks_.stops->start_round(round, kWaitAtOnce); waited += kWaitAtOnce) {
+    const auto last = hooks_.stops->last_round();
+    if (last && round > *last) {
+      end_after(*last);
+      return {};
+    }
+    EVERSTEP_TRY(transport_.status());
+    if (waited >= options_.peer_timeout) {
+      return Error{ErrorCode::kDeadlineExceeded,
+                   "nobody told after which super-round to stop, " + std::to_string(started_) + " was promised", ""};
+    }
+  }
+  started_ = round;
+  return {};
+}
+
+void Worker::end_after(std::int64_t round) {
+  last_round_ = round;
+  stop_ = std::max(stop_, WindowStop::kHandOver);
+  const SuperRounds::Place place = rounds_.place_of(round);
+  if (rounds_.ends_window(round)) {
+    stream_->end_after(place.window);
+  } else {
+    stream_->end_after_round(place.window, place.round);
+  }
+}
+
+RunEnd Worker::end() const {
+  if (!is_inside_window() && updates() >= options_.steps) return RunEnd::kAllSteps;
+  return stop_ == WindowStop::kSaveAndEnd && !is_inside_window() ? RunEnd::kSaveAndEnd : RunEnd::kHandOver;
+}
+
+// ---- a stop inside a window ----
+
+Status Worker::end_inside_window() {
+  if (!is_inside_window()) return {};
+  EVERSTEP_TRY(sum_unfinished_window());
+  hand_over_capture();
+  const std::int64_t window = version_.value;
+  const std::int64_t end = rounds_.end_of(*last_round_).value - window * options_.schedule.window;
+  UpdateRecord mine;
+  mine.finite = std::none_of(chunks_.begin(), chunks_.end(), [](const Chunk& chunk) { return chunk.overflowed; });
+  mine.sums_of_squares.assign(capacities_[transport_.worker()].sums_of_squares, 0);  // nobody steps
+  mine.losses = std::move(losses_[window]);
+  FrameHeader header = job_of(options_);
+  header.window = window;
+  const auto records = exchange_records(transport_, header, capacities_, mine, options_.peer_timeout);
+  if (!records) return records.error();
+  for (const UpdateRecord& record : *records) unfinished_.finite = unfinished_.finite && record.finite;
+  const std::vector<double> losses = losses_in_order(*records);
+  EVERSTEP_CHECK(std::ssize(losses) == end, "losses of other minibatches than those before the stop");
+  for (int i = 0; i < end; ++i) unfinished_.losses.push_back({i, losses[i]});
+  remember(window, losses, false);
+  return {};
+}
+
+// At the writers of the stages, as a capture does; the buffers themselves, since nothing is added to them any more.
+Status Worker::sum_unfinished_window() {
+  const SuperRounds::Place place = rounds_.place_of(*last_round_);
+  EVERSTEP_CHECK(version_.value == place.window, "a stop before the window's weights are in place");
+  const auto parity = static_cast<int>(place.window % 2);
+  for (auto chunk = chunks_.rbegin(); chunk != chunks_.rend(); ++chunk) {
+    chunk->overflowed = chunk->compute->take_overflow(parity) || chunk->overflowed;
+    reduction_.capture(place.window, place.round, chunk->stage, chunk->memory.gradients[parity]);
+  }
+  return reduction_.finish(options_.peer_timeout);
+}
+
+// ---- what is left ----
+
+HeldState Worker::take_held_state() {
+  if (adopts_next_) adopt_next_weights();
+  HeldState held;
+  held.resume = std::move(unfinished_);
+  const bool inside = is_inside_window();
+  held.resume.position = inside ? rounds_.end_of(*last_round_) : Position{version_.value * options_.schedule.window};
+  held.resume.version = version_;
+  held.resume.applied = applied_;
+  held.resume.history = std::exchange(history_, {});
+  for (const Chunk& chunk : chunks_) {
+    StageState state;
+    state.weights = chunk.memory.weights;
+    if (chunk.optimizer) {
+      state.first_moment = chunk.optimizer->first_moment();
+      state.second_moment = chunk.optimizer->second_moment();
+      state.master = chunk.optimizer->master();
+    }
+    if (inside && writes(chunk.stage)) state.gradients = chunk.memory.gradients[version_.value % 2];
+    held.stages.push_back({chunk.stage, layouts_[chunk.stage], std::move(state)});
+  }
+  return held;
+}
+
+}  // namespace everstep::trainer
