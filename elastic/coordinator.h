@@ -2,11 +2,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "elastic/base_choice.h"
 #include "elastic/decision.h"
+#include "elastic/situation.h"
 #include "elastic/view.h"
 
 namespace everstep::elastic {
@@ -15,12 +20,17 @@ struct CoordinatorOptions {
   Keys keys;
   WorkerId self;
   LeaseId lease = 0;
+  Generation first_generation;  // the number of a job's first one: above all that left traces in its directory
   int min_workers = 1;
-  Tick join_debounce = 0;      // joins within this time become one generation
-  Tick join_interval = 0;      // at most one generation for joins in this time, unless asked for
-  Tick death_debounce = 0;     // deaths within this time are taken together (50 ms)
-  Tick prepare_limit = 0;      // how long a proposal may take to connect before it is given up
-  Tick held_limit = 0;         // how long to wait for survivors to say what they hold
+  int expected_workers = 0;  // that many are started together: the first generation need not wait longer for more
+  Tick join_debounce = 0;    // joins within this time become one generation
+  Tick join_interval = 0;    // at most one generation for joins in this time, unless asked for
+  Tick death_debounce = 0;   // deaths within this time are taken together (50 ms)
+  Tick prepare_limit = 0;    // how long a proposal may take to connect before it is given up
+  Tick held_limit = 0;       // how long to wait for survivors to say what they hold
+  // A host that lost so many workers within the span is shut out from joining for 1 s, then 2, 4 … 600 s; 0: never.
+  int quarantine_deaths = 3;
+  Tick quarantine_span = 600 * kTicksPerSecond;
   std::function<bool(const MemberRecord&)> is_authentic;
 
   // The best plan for these workers (none of them may be left out but as a spare): pure, the same on every worker.
@@ -40,9 +50,15 @@ struct CoordinatorOptions {
 //  * joins and announced leaves only: proposal → all connected → drain → all held → open with base kMemory
 //  * a member of the generation is gone: evict suspects, wait for what survivors hold (at most held_limit), open.
 //    The base is memory if all blocks are held at one position that is not behind HEAD, else HEAD, else the beginning
+//    A connection that broke without a death counts as one: held/ records without a drain say so
+//  * a leave that leaves nobody: drain that ends the job. Too few: drain that saves, then waits
+//  * a leave whose time is shorter than a window: drain inside the window, at the round after the highest promised
+//  * newcomers that would only be spares change nothing
 //  * fewer than min_workers: waits, and says so once
-//  * all hold `finished`: writes `finished`
-// An unknown outcome of its transactions is resolved by sending the same again; refused: look again.
+//  * somebody holds `finished`: writes `finished`
+// An unknown outcome of its transactions is resolved by sending the same again; refused: look again once the view shows
+// at least what refused it. A leader that follows another goes on from what the keys say: a proposal and a drain mean
+// the same whoever wrote them, and only `open` changes who trains.
 class Coordinator {
  public:
   explicit Coordinator(CoordinatorOptions options);
@@ -51,7 +67,85 @@ class Coordinator {
   Decision step(const std::variant<Looked, Replied>& event, const View& view, Tick now, Tick window_time);
 
   bool leads(const View& view) const;
-  std::string state() const;  // "training", "preparing", "draining", "recovering", "waiting for 2 more workers"
+  const std::string& state() const {
+    return state_;
+  }  // "training", "preparing", "draining", "recovering",
+     // "waiting for 2 more workers"
+
+ private:
+  struct Pending {
+    std::uint64_t request = 0;
+    Txn txn;
+    std::string what;  // for people
+    std::optional<Tick> retry_at;
+  };
+  struct Change {
+    scheduler::Plan plan;
+    std::string reason;
+  };
+
+  void on_reply(const Replied& event, Tick now);
+  void try_to_lead(const View& view, Tick now);
+  void forget();
+  bool is_caught_up(const View& view, Tick now);
+
+  void track(const Situation& seen, Tick now);
+  void reconcile(const Situation& seen, Tick now, Tick window_time);
+  bool write_quarantine(const Situation& seen);
+  void start(const Situation& seen, Tick now);
+  bool is_broken(const Situation& seen) const;
+  void recover(const Situation& seen, Tick now);
+  bool evict_outcasts(const Situation& seen);
+  void await_drain(const Situation& seen, Tick now);
+  void await_prepared(const Situation& seen, Tick now, Tick window_time);
+  void consider_change(const Situation& seen, Tick now, Tick window_time);
+  bool joins_are_due(const Situation& seen, const std::vector<WorkerId>& joined, Tick now);
+
+  std::vector<WorkerId> eligible(const Situation& seen, Tick now) const;
+  bool is_shut_out(const Situation& seen, const Situation::Member& member, Tick now) const;
+  bool waits_for_more(std::size_t workers);
+  std::optional<Change> planned(const Situation& seen, const std::vector<WorkerId>& workers);
+  std::optional<Tick> leave_deadline(const Situation& seen) const;
+  std::optional<Tick> must_drain_at(const Situation& seen, Tick window_time) const;
+  bool is_usable(const Situation& seen, const GroupRecord& proposal) const;
+
+  void propose(const Situation& seen, const Change& change);
+  void withdraw(const Situation& seen, Tick now, const std::string& reason);
+  void drain(const Situation& seen, DrainRecord record);
+  void drain_for_leavers(const Situation& seen, Tick now, Tick window_time, const std::string& reason);
+  void open(const Situation& seen, GroupRecord group, const BaseChoice& base, const std::string& reason);
+  void open_anew(const Situation& seen, Tick now, const std::string& reason);
+  std::map<WorkerId, HeldRecord> held_by_the_living(const Situation& seen) const;
+
+  Txn as_leader(const Situation& seen) const;  // compares leader and gen
+  void send(Txn txn, const std::string& what);
+  void wake(Tick at);
+  std::string name_of(const Situation& seen, const WorkerId& id) const;
+
+  CoordinatorOptions options_;
+  Decision decision_;
+  std::string state_ = "waiting for a leader";
+  std::uint64_t requests_ = 0;
+  std::optional<Pending> pending_;
+  Revision known_ = 0;  // the store was at least there: wait until the view is, too
+  Tick known_since_ = 0;
+  std::optional<Tick> vacant_since_;
+
+  // What only the leader remembers; a new leader starts afresh.
+  std::map<WorkerId, Tick> joined_at_;
+  std::map<WorkerId, Tick> leaving_since_;
+  std::map<WorkerId, Tick> set_back_;  // could not be connected to: not before then
+  std::map<WorkerId, MemberRecord> last_members_;
+  std::map<std::string, std::vector<Tick>> deaths_;  // by host
+  std::map<std::string, std::pair<Revision, Tick>> quarantined_until_;
+  std::set<WorkerId> judged_;       // outcasts of the present generation
+  std::optional<Attempt> watched_;  // the generation that the following are about
+  std::optional<Tick> broken_since_;
+  Tick watched_since_ = 0;
+  std::optional<Attempt> proposed_;
+  Tick proposed_since_ = 0;
+  int fruitless_ = 0;  // generations in a row that never came to an update
+  bool said_waiting_ = false;
 };
 
 }  // namespace everstep::elastic

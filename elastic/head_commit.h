@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "elastic/kv_store.h"
 #include "elastic/records.h"
@@ -18,16 +17,20 @@ class HeadCommit {
     Revision leader = 0;      // `leader` was created then
   };
 
-  HeadCommit(const Keys& keys, Expected expected, HeadRecord next);
+  // `acks`: the prefix of the acknowledgements that this commit makes superfluous; deleted with it. Empty: none.
+  HeadCommit(const Keys& keys, Expected expected, const HeadRecord& next, const std::string& acks = {});
 
   enum class State {
     kSending,    // send transaction() and tell the reply
-    kCommitted,  // `next` is HEAD, by this or an earlier try
-    kRefused,    // it is not and never will be
+    kCommitted,  // `next` became HEAD, by this or an earlier try; it may have been followed by others since
+    kRefused,    // it never was HEAD and never will be
   };
 
   State state() const { return state_; }
   const Txn& transaction() const { return txn_; }
+
+  // An unknown outcome leaves it at kSending: the same transaction sent again resolves it, since a refusal also reads
+  // the log of HEADs, where an earlier try would show.
   State on_reply(const Result<TxnReply>& reply);
 
  private:

@@ -51,6 +51,12 @@ class Keys {
   std::string suspect(const Attempt& attempt, const WorkerId& who, const WorkerId& by) const {
     return suspects(attempt) + to_string(who) + "/" + to_string(by);
   }
+  // Of all attempts: what a new generation sweeps away.
+  std::string all_prepared() const { return live() + "prepared/"; }
+  std::string all_promises() const { return live() + "promise/"; }
+  std::string all_held() const { return live() + "held/"; }
+  std::string all_ready() const { return live() + "ready/"; }
+  std::string all_suspects() const { return live() + "suspect/"; }
   std::string acks() const { return live() + "ack/"; }
   std::string acks(const Attempt& attempt, std::string_view checkpoint) const {
     return acks() + to_string(attempt) + "/" + std::string(checkpoint) + "/";

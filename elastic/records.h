@@ -21,8 +21,8 @@ namespace everstep::elastic {
 // What all workers of a job must agree on. Written once, by whoever starts the job.
 struct JobSpec {
   std::uint64_t lineage = 0;
-  std::string build;      // of the program: workers of another one are refused
-  std::string data_hash;  // of what the job trains on; empty: emulated
+  std::string build;                                          // of the program: workers of another one are refused
+  std::string data_hash;                                      // of what the job trains on; empty: emulated
   std::vector<std::pair<std::string, std::string>> settings;  // the configuration in force, names ascending
 
   bool operator==(const JobSpec&) const = default;
@@ -42,9 +42,9 @@ struct MemberRecord {
   std::string host;     // workers on one host are lost together
   std::string address;  // where peers connect: "10.0.0.7:4711"
   MemberState state = MemberState::kWarming;
-  std::string leave_reason;  // kLeaving
+  std::string leave_reason;   // kLeaving
   std::int64_t leave_ms = 0;  // kLeaving: how long it can still stay, as of when this was written; 0: as long as needed
-  std::string mac;  // over signed_text, with the job's secret; empty without one
+  std::string mac;            // over signed_text, with the job's secret; empty without one
 
   bool operator==(const MemberRecord&) const = default;
 };
@@ -92,7 +92,8 @@ struct Base {
 struct GroupRecord {
   Attempt attempt;
   scheduler::Plan plan;  // workers and spares by incarnation
-  std::vector<WorkerId> donors;  // hold state of the generation before, and have no part in the plan
+  // Hold state of the generation before and do not work in this one: leaving, or from now on spares.
+  std::vector<WorkerId> donors;
 
   // plan.workers, then donors: the order in which the transport numbers them. Spares stand by outside.
   std::vector<WorkerId> connected() const;
@@ -119,16 +120,28 @@ Result<GenerationRecord> parse_generation(std::string_view text);
 
 // Asks the workers of the present generation to stop.
 struct DrainRecord {
-  Attempt attempt;                    // of the generation that is to stop
-  bool inside_window = false;         // at a super-round, because a window takes too long; else at the window's end
-  std::optional<std::int64_t> stop_round;  // inside_window: once all promised. Super-rounds since the generation began
-  bool ends_job = false;  // nobody goes on: make a checkpoint at the window's end and leave
-  std::string reason;
+  Attempt attempt{};           // of the generation that is to stop
+  bool inside_window = false;  // at a super-round, because a window takes too long; else at the window's end
+  std::optional<std::int64_t>
+      stop_round{};       // inside_window: once all promised. Super-rounds since the generation began
+  bool saves = false;     // make a checkpoint at the window's end: too few go on to keep the state in memory
+  bool ends_job = false;  // nobody goes on: saves, and all leave
+  std::string reason{};
 
   bool operator==(const DrainRecord&) const = default;
 };
 std::string to_text(const DrainRecord& drain);
 Result<DrainRecord> parse_drain(std::string_view text);
+
+// Whether a worker could connect to everybody of a proposal.
+struct PreparedRecord {
+  bool connected = false;
+  std::string error;
+
+  bool operator==(const PreparedRecord&) const = default;
+};
+std::string to_text(const PreparedRecord& prepared);
+Result<PreparedRecord> parse_prepared(std::string_view text);
 
 // The highest super-round that a worker has started; it goes at most one further before it knows where to stop.
 struct PromiseRecord {

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "elastic/decision.h"
 #include "elastic/view.h"
@@ -12,8 +14,8 @@ namespace everstep::elastic {
 
 struct AgentOptions {
   Keys keys;
-  MemberRecord self;      // state kWarming; `mac` is made by `sign`
-  std::string spec;       // the text of the job's spec as this worker accepted it
+  MemberRecord self;  // state kWarming; `mac` is made by `sign`
+  std::string spec;   // the text of the job's spec as this worker accepted it
   LeaseId lease = 0;
   Tick lease_ttl = 0;
   Tick outage_limit = 0;  // how long training goes on while nobody can reach the store
@@ -21,6 +23,9 @@ struct AgentOptions {
   std::function<bool(const MemberRecord&)> is_authentic;
   std::function<std::string(const std::string& signed_text)> sign;
 };
+
+// How long to wait before a transaction with an unknown outcome is sent again.
+inline constexpr Tick kRetryAfter = kTicksPerSecond / 5;
 
 // The part of the protocol that every worker plays, as one incarnation: registers, stands by, connects, trains, stops,
 // tells what it holds, leaves. Single-threaded and pure: events in, effects out. Same events, same decisions.
@@ -31,23 +36,134 @@ struct AgentOptions {
 //
 // Rules:
 //  * it obeys only a `gen` that is newer than all it obeyed before; named or not, what it did before that is over
-//  * named before and not now: Rejoin as a new incarnation
+//  * named before and not now: Rejoin as a new incarnation. So does whoever finds its own member key gone
 //  * a proposal is connected to beside the training; nothing else follows from it
 //  * whoever saw a connection close deletes members/<lost> (and `leader` if that was the leader) by a transaction that
-//    compares when it was created; whoever saw silence writes suspect/
-//  * after 2/3 of the TTL without a renewal: if a peer renewed meanwhile, fenced (Abort, Rejoin); if none did, training
-//    goes on up to outage_limit, then stops
+//    compares when it was created, and the generation; whoever saw silence writes suspect/
+//  * a worker of its generation that was there and is gone from the view: Abort, since nothing more can come of it
+//  * after 2/3 of the TTL without a renewal: if a peer renewed more than half a TTL later than this worker did, fenced
+//    (Abort, Rejoin); if none did, the store is away for all, and training goes on up to outage_limit, then Rejoin
+//  * all it writes about a generation compares that `gen` is still the one it obeys; refused means that it is not
 //  * LeaveAsked: member record to kLeaving; leaves when a generation no longer needs it (handed over, or not named),
-//    with kCancelled → exit code 75; at the end of its time it leaves at once
+//    with kCancelled → exit code 75; at the end of its time it leaves at once. ask/drain/<self> is the same
+//  * a drain that saves lets the leaving go once they stopped; one that ends the job, everybody
 class WorkerAgent {
  public:
   explicit WorkerAgent(AgentOptions options);
 
   Decision step(const AgentEvent& event, const View& view, Tick now);
 
-  const WorkerId& id() const;
-  bool is_registered() const;
+  const WorkerId& id() const { return options_.self.id; }
+  bool is_registered() const { return registered_; }
   std::string state() const;  // for people: "training", "standing by"
+
+ private:
+  enum class Role { kNone, kSpare, kDonor, kWorker };
+  enum class Link { kConnecting, kUp, kFailed };
+  enum class Write { kRegister, kMember, kEvict, kSuspect, kHeld, kPrepared, kPromise, kReady };
+
+  struct Leaving {
+    std::string reason;
+    std::int64_t within_ms = 0;
+    std::optional<Tick> deadline;
+  };
+  struct Lost {
+    WorkerId id;
+    bool dead = false;
+    std::string reason;
+    Revision tried_at = -1;  // of the view when it was tried last
+  };
+  // What it does in the generation that it obeys.
+  struct Part {
+    GenerationRecord record;
+    Revision modified = 0;
+    Role role = Role::kNone;
+    bool begun = false;
+    bool ended = false;
+    bool aborted = false;
+    bool handed_over = false;
+    bool first_update = false;
+    Revision drain_obeyed = 0;
+    bool asked_promise = false;
+    std::optional<std::int64_t> promise;
+    std::optional<HeldRecord> held;
+    std::vector<Lost> lost;
+    std::vector<WorkerId> seen;  // workers that were in the view since the generation was obeyed
+    std::vector<Write> written;  // kHeld, kPromise, kReady: done, or refused for good
+    bool is_running() const { return begun && !ended; }
+    bool has_written(Write kind) const;
+  };
+  struct Pending {
+    std::uint64_t request = 0;
+    Write kind = Write::kRegister;
+    Txn txn;
+    std::string subject;  // the text written, or the attempt
+    std::optional<Tick> retry_at;
+  };
+
+  void take(const Looked& event, Tick now);
+  void take(const Replied& event, Tick now);
+  void take(const Connected& event, Tick now);
+  void take(const ConnectFailed& event, Tick now);
+  void take(const Promised& event, Tick now);
+  void take(const FirstUpdate& event, Tick now);
+  void take(const TrainingEnded& event, Tick now);
+  void take(const LeaveAsked& event, Tick now);
+  void take(const Warmed& event, Tick now);
+  void take(const LeaseLost& event, Tick now);
+  void take(const RenewalNews& event, Tick now);
+
+  void look(const View& view, Tick now);
+  void look_at_self(const View& view, Tick now);
+  void look_at_renewals(Tick now);
+  void look_at_generation(const View& view);
+  void obey(GenerationRecord record, Revision modified);
+  void look_at_peers(const View& view);
+  void look_at_proposal(const View& view);
+  void look_at_drain(const View& view);
+  void look_at_leaving(const View& view, Tick now);
+  void begin_if_connected();
+  bool is_needed() const;
+  std::optional<DrainRecord> drain_of_part(const View& view) const;
+
+  void write_next(const View& view, Tick now);
+  std::optional<Pending> next_write(const View& view);
+  std::optional<Pending> eviction(const View& view);
+  std::optional<Pending> generation_write(Write kind, std::string key, std::string value) const;
+  Pending registration() const;
+  Pending member_update(const View& view) const;
+  MemberRecord wanted_record() const;
+  void on_written(const Pending& write, const TxnReply& reply);
+  void on_refused(const Pending& write, const TxnReply& reply);
+  void on_registration_refused(const Pending& write, const TxnReply& reply);
+
+  void connect(const GroupRecord& group);
+  void disconnect_all_but(const std::vector<Attempt>& kept);
+  void break_off(const std::string& reason);
+  void rejoin(const std::string& reason);
+  void leave(std::optional<Error> error);
+  void decide(Effect effect, const std::string& reason);
+  void wake(Tick at);
+
+  AgentOptions options_;
+  Decision decision_;
+  bool gone_ = false;
+  bool warmed_ = false;
+  bool registered_ = false;
+  bool seen_self_ = false;
+  Revision member_created_ = 0;
+  std::string member_text_;  // as it was written last
+  std::optional<Leaving> leaving_;
+  std::optional<RenewalNews> renewal_;
+  std::optional<Part> part_;
+  std::optional<HeldRecord> in_memory_;  // what was held before the present generation began to change it
+  std::map<Attempt, Link> links_;
+  std::map<Attempt, std::string> link_errors_;
+  std::optional<GroupRecord> proposal_;
+  Revision proposal_modified_ = 0;
+  std::optional<Attempt> prepared_;  // told of, or refused
+  std::optional<Pending> pending_;
+  std::uint64_t requests_ = 0;
 };
 
 }  // namespace everstep::elastic

@@ -1,0 +1,369 @@
+#include "elastic/coordinator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log_line.h"
+#include "elastic/suspicion.h"
+#include "elastic/worker_agent.h"
+
+namespace everstep::elastic {
+namespace {
+
+constexpr Tick kMillisecond = kTicksPerSecond / 1000;
+constexpr Tick kCatchUpLimit = kTicksPerSecond;    // then act on the view as it is: a compare will tell
+constexpr Tick kLeadStagger = 100 * kMillisecond;  // between those who would like to lead
+constexpr std::int64_t kLongestQuarantine = 600;   // seconds
+
+bool has(const std::vector<WorkerId>& ids, const WorkerId& id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+}  // namespace
+
+Coordinator::Coordinator(CoordinatorOptions options) : options_(std::move(options)) {}
+
+Decision Coordinator::step(const std::variant<Looked, Replied>& event, const View& view, Tick now, Tick window_time) {
+  decision_ = {};
+  if (const auto* reply = std::get_if<Replied>(&event)) on_reply(*reply, now);
+  if (pending_) {
+    if (pending_->retry_at && now >= *pending_->retry_at) {
+      pending_->retry_at.reset();
+      decision_.effects.emplace_back(Send{pending_->request, pending_->txn});
+    } else if (pending_->retry_at) {
+      wake(*pending_->retry_at);
+    }
+  } else if (view.find(options_.keys.finished()) != nullptr) {
+    state_ = "finished";
+  } else if (is_caught_up(view, now)) {
+    if (view.find(options_.keys.leader()) == nullptr) {
+      try_to_lead(view, now);
+    } else if (!leads(view)) {
+      forget();
+    } else {
+      vacant_since_.reset();
+      const Situation seen = read_situation(view, options_.keys, options_.is_authentic);
+      if (!seen.is_damaged) reconcile(seen, now, window_time);
+    }
+  }
+  return std::exchange(decision_, {});
+}
+
+void Coordinator::on_reply(const Replied& event, Tick now) {
+  if (!pending_ || pending_->request != event.request) return;
+  if (!event.reply) {
+    const ErrorCode code = event.reply.error().code;
+    const bool unknown = code == ErrorCode::kUnavailable || code == ErrorCode::kDeadlineExceeded;
+    if (unknown) {
+      pending_->retry_at = now + kRetryAfter;
+    } else {
+      pending_.reset();  // the lease is gone or the store is not the one it was: the agent finds out as well
+    }
+    return;
+  }
+  known_ = std::max(known_, event.reply->revision);
+  known_since_ = now;
+  pending_.reset();
+}
+
+bool Coordinator::is_caught_up(const View& view, Tick now) {
+  if (view.revision() >= known_ || now >= known_since_ + kCatchUpLimit) return true;
+  wake(known_since_ + kCatchUpLimit);
+  return false;
+}
+
+bool Coordinator::leads(const View& view) const {
+  const KeyValue* leader = view.find(options_.keys.leader());
+  return leader != nullptr && leader->value == to_text(LeaderRecord{options_.self});
+}
+
+// The smallest incarnations try first, so that not everybody asks the store at once.
+void Coordinator::try_to_lead(const View& view, Tick now) {
+  forget();
+  const std::string own = options_.keys.member(options_.self);
+  const KeyValue* self = view.find(own);
+  if (self == nullptr) return;
+  if (!vacant_since_) vacant_since_ = now;
+  Tick rank = 0;
+  for (const KeyValue* member : view.below(options_.keys.members())) rank += member->key < own ? 1 : 0;
+  const Tick turn = *vacant_since_ + std::min<Tick>(rank, 10) * kLeadStagger;
+  if (now < turn) return wake(turn);
+  Txn txn{{is_absent(options_.keys.leader()), created_at(own, self->created)},
+          {put(options_.keys.leader(), to_text(LeaderRecord{options_.self}), options_.lease)}};
+  vacant_since_ = now;
+  send(std::move(txn), "lead");
+}
+
+void Coordinator::forget() {
+  joined_at_.clear();
+  leaving_since_.clear();
+  set_back_.clear();
+  last_members_.clear();
+  deaths_.clear();
+  quarantined_until_.clear();
+  judged_.clear();
+  watched_.reset();
+  broken_since_.reset();
+  proposed_.reset();
+  fruitless_ = 0;
+  said_waiting_ = false;
+  state_ = "following";
+}
+
+void Coordinator::track(const Situation& seen, Tick now) {
+  for (const auto& [id, member] : seen.members) {
+    if (member.record.state == MemberState::kReady) joined_at_.try_emplace(id, now);
+    if (member.record.state == MemberState::kLeaving) leaving_since_.try_emplace(id, now);
+  }
+  for (const auto& [id, record] : last_members_) {
+    if (seen.has(id) || record.state == MemberState::kLeaving) continue;
+    std::vector<Tick>& deaths = deaths_[record.host];
+    deaths.push_back(now);
+    const auto is_old = [&](Tick at) { return at < now - options_.quarantine_span; };
+    deaths.erase(std::remove_if(deaths.begin(), deaths.end(), is_old), deaths.end());
+  }
+  last_members_.clear();
+  for (const auto& [id, member] : seen.members) last_members_.emplace(id, member.record);
+  for (const auto& [host, quarantine] : seen.quarantines) {
+    auto& [revision, until] = quarantined_until_[host];
+    if (revision == quarantine.modified) continue;
+    revision = quarantine.modified;
+    until = now + quarantine.record.seconds * kTicksPerSecond;
+  }
+  const auto attempt = seen.generation ? std::optional(seen.generation->group.attempt) : std::nullopt;
+  if (watched_ == attempt) return;
+  watched_ = attempt;
+  watched_since_ = now;
+  broken_since_.reset();
+  judged_.clear();
+}
+
+void Coordinator::reconcile(const Situation& seen, Tick now, Tick window_time) {
+  track(seen, now);
+  if (write_quarantine(seen)) return;
+  for (const auto& [id, held] : seen.held) {
+    if (!held.finished) continue;
+    Txn txn = as_leader(seen);
+    txn.then = {put(options_.keys.finished(), "finished by " + to_string(id) + "\n")};
+    return send(std::move(txn), "the job is finished");
+  }
+  if (!seen.ready.empty()) fruitless_ = 0;
+  const bool nobody_left = seen.live_workers().empty();
+  if (!seen.generation || nobody_left) return start(seen, now);
+  if (seen.drain && seen.drain->ends_job) {
+    state_ = "stopping";
+    return;
+  }
+  if (is_broken(seen)) return recover(seen, now);
+  if (seen.drain) return await_drain(seen, now);
+  if (seen.proposal) return await_prepared(seen, now, window_time);
+  consider_change(seen, now, window_time);
+}
+
+bool Coordinator::write_quarantine(const Situation& seen) {
+  if (options_.quarantine_deaths == 0) return false;
+  for (auto& [host, deaths] : deaths_) {
+    if (deaths.size() < static_cast<std::size_t>(options_.quarantine_deaths)) continue;
+    deaths.clear();
+    const auto before = seen.quarantines.find(host);
+    QuarantineRecord record;
+    record.strikes = before == seen.quarantines.end() ? 1 : before->second.record.strikes + 1;
+    record.seconds = std::min(kLongestQuarantine, std::int64_t{1} << std::min(record.strikes - 1, 10));
+    Txn txn = as_leader(seen);
+    txn.then = {put(options_.keys.quarantine(host), to_text(record))};
+    send(std::move(txn), "host " + host + " lost too many workers");
+    return true;
+  }
+  return false;
+}
+
+bool Coordinator::is_shut_out(const Situation& seen, const Situation::Member& member, Tick now) const {
+  if (seen.generation && seen.generation->group.names(member.record.id)) return false;
+  const auto quarantine = quarantined_until_.find(member.record.host);
+  if (quarantine != quarantined_until_.end() && now < quarantine->second.second) return true;
+  const auto back = set_back_.find(member.record.id);
+  return back != set_back_.end() && now < back->second;
+}
+
+std::vector<WorkerId> Coordinator::eligible(const Situation& seen, Tick now) const {
+  std::vector<WorkerId> ids;
+  for (const auto& [id, member] : seen.members) {
+    const bool can_work = member.record.state == MemberState::kReady && !judged_.contains(id);
+    if (can_work && !is_shut_out(seen, member, now)) ids.push_back(id);
+  }
+  return ids;
+}
+
+bool Coordinator::waits_for_more(std::size_t workers) {
+  const auto wanted = static_cast<std::size_t>(std::max(options_.min_workers, 1));
+  if (workers >= wanted) {
+    said_waiting_ = false;
+    return false;
+  }
+  state_ = "waiting for " + std::to_string(wanted - workers) + " more workers";
+  if (!std::exchange(said_waiting_, true)) {
+    decision_.effects.emplace_back(Note{LogLine("waiting").add("workers", workers).add("wanted", wanted).text()});
+    decision_.reason = state_;
+  }
+  return true;
+}
+
+// Nobody trains, and nobody has anything in memory.
+void Coordinator::start(const Situation& seen, Tick now) {
+  const std::vector<WorkerId> workers = eligible(seen, now);
+  for (const auto& [host, until] : quarantined_until_) {
+    if (until.second > now) wake(until.second);
+  }
+  if (waits_for_more(workers.size())) return;
+  state_ = "starting";
+  Tick newest = 0;
+  for (const WorkerId& id : workers) newest = std::max(newest, joined_at_.at(id));
+  const auto expected = static_cast<std::size_t>(options_.expected_workers);
+  const bool complete = expected > 0 && workers.size() >= expected && !seen.generation;
+  if (!complete && now < newest + options_.join_debounce) return wake(newest + options_.join_debounce);
+  open_anew(seen, now, seen.generation ? "nobody was left" : "the job starts");
+}
+
+bool Coordinator::is_broken(const Situation& seen) const {
+  if (seen.live_workers().size() < seen.generation->group.plan.workers.size()) return true;
+  return std::any_of(seen.held.begin(), seen.held.end(),
+                     [&](const auto& held) { return !seen.drain || !held.second.position; });
+}
+
+void Coordinator::recover(const Situation& seen, Tick now) {
+  state_ = "recovering";
+  if (!broken_since_) broken_since_ = now;
+  if (now < *broken_since_ + options_.death_debounce) return wake(*broken_since_ + options_.death_debounce);
+  const GroupRecord& group = seen.generation->group;
+  const std::vector<WorkerId> connected = group.connected();
+  const bool all_said = std::all_of(connected.begin(), connected.end(),
+                                    [&](const WorkerId& id) { return !seen.has(id) || seen.held.contains(id); });
+  if (!all_said && now < *broken_since_ + options_.held_limit) return wake(*broken_since_ + options_.held_limit);
+  if (evict_outcasts(seen)) return;
+  constexpr Tick kFirstPause = 100 * kMillisecond;
+  const Tick pause = fruitless_ == 0 ? 0 : kFirstPause << std::min(fruitless_, 6);
+  if (now < watched_since_ + pause) return wake(watched_since_ + pause);
+  if (waits_for_more(eligible(seen, now).size())) return;
+  open_anew(seen, now, "recovery");
+}
+
+bool Coordinator::evict_outcasts(const Situation& seen) {
+  std::set<WorkerId> answered;
+  for (const auto& [id, held] : seen.held) answered.insert(id);
+  if (judged_.empty()) judged_ = outcasts(seen.live_workers(), seen.suspicions, answered);
+  Txn txn = as_leader(seen);
+  std::string names;
+  constexpr std::size_t kMostAtOnce = 50;
+  for (const WorkerId& id : judged_) {
+    const auto member = seen.members.find(id);
+    if (member == seen.members.end() || txn.then.size() == kMostAtOnce) continue;
+    txn.compares.push_back(created_at(options_.keys.member(id), member->second.created));
+    txn.then.push_back(remove(options_.keys.member(id)));
+    names += " " + name_of(seen, id);
+  }
+  if (txn.then.empty()) return false;
+  send(std::move(txn), "evict" + names);
+  return true;
+}
+
+Txn Coordinator::as_leader(const Situation& seen) const {
+  return {{created_at(options_.keys.leader(), seen.leader_created),
+           modified_at(options_.keys.generation(), seen.generation_modified)},
+          {}};
+}
+
+void Coordinator::send(Txn txn, const std::string& what) {
+  EVERSTEP_CHECK(txn.compares.size() <= kMostOps && txn.then.size() <= kMostOps, "too large a transaction");
+  pending_ = Pending{++requests_, std::move(txn), what, std::nullopt};
+  decision_.effects.emplace_back(Send{pending_->request, pending_->txn});
+  decision_.reason = what;
+}
+
+void Coordinator::wake(Tick at) {
+  if (!decision_.wake_at || *decision_.wake_at > at) decision_.wake_at = at;
+}
+
+std::string Coordinator::name_of(const Situation& seen, const WorkerId& id) const {
+  const auto member = seen.members.find(id);
+  const bool has_name = member != seen.members.end() && !member->second.record.name.empty();
+  return has_name ? member->second.record.name : to_string(id).substr(0, 8);
+}
+
+std::map<WorkerId, HeldRecord> Coordinator::held_by_the_living(const Situation& seen) const {
+  std::map<WorkerId, HeldRecord> held;
+  for (const auto& [id, record] : seen.held) {
+    if (seen.has(id) && !judged_.contains(id)) held.emplace(id, record);
+  }
+  return held;
+}
+
+std::optional<Coordinator::Change> Coordinator::planned(const Situation& seen, const std::vector<WorkerId>& workers) {
+  std::vector<scheduler::WorkerInfo> infos;
+  for (const WorkerId& id : workers) infos.push_back({id, seen.members.at(id).record.host});
+  const scheduler::Plan* previous = seen.generation ? &seen.generation->group.plan : nullptr;
+  auto plan = options_.plan(infos, previous);
+  if (!plan) {
+    state_ = "no plan for " + std::to_string(workers.size()) + " workers: " + plan.error().message;
+    decision_.effects.emplace_back(Note{LogLine("no_plan").add("error", plan.error().line()).text()});
+    return std::nullopt;
+  }
+  Change change{*std::move(plan), {}};
+  const auto tell = [&](const std::string& what, const WorkerId& id) {
+    change.reason += (change.reason.empty() ? "" : ", ") + name_of(seen, id) + what;
+  };
+  for (const WorkerId& id : workers) {
+    if (previous == nullptr || !has(previous->workers, id)) tell(" joined", id);
+  }
+  if (previous != nullptr) {
+    for (const WorkerId& id : previous->workers) {
+      if (!has(workers, id)) tell(seen.is_leaving(id) ? " left" : " was lost", id);
+    }
+  }
+  return change;
+}
+
+void Coordinator::open_anew(const Situation& seen, Tick now, const std::string& reason) {
+  const auto change = planned(seen, eligible(seen, now));
+  if (!change) return;
+  const BaseChoice base = choose_base(seen.generation, held_by_the_living(seen), seen.head);
+  GroupRecord group;
+  group.attempt = {seen.generation ? seen.generation->group.attempt.generation.next() : Generation{1},
+                   options_.nonce()};
+  group.plan = change->plan;
+  if (base.from) {
+    for (const auto& [id, held] : held_by_the_living(seen)) {
+      const bool holds_it = held.position == base.base.position && held.of == base.from->attempt.generation;
+      if (holds_it && has(base.from->plan.workers, id) && !has(group.plan.workers, id)) group.donors.push_back(id);
+    }
+  }
+  if (seen.generation && seen.ready.empty()) ++fruitless_;
+  open(seen, std::move(group), base, reason + (change->reason.empty() ? "" : ": " + change->reason));
+}
+
+void Coordinator::open(const Situation& seen, GroupRecord group, const BaseChoice& base, const std::string& reason) {
+  const Keys& keys = options_.keys;
+  Txn txn = as_leader(seen);
+  txn.compares.push_back(modified_at(keys.head(), seen.head_modified));
+  std::vector<WorkerId> named = group.connected();
+  const auto is_new = [&](const WorkerId& id) { return !seen.generation || !seen.generation->group.names(id); };
+  std::stable_partition(named.begin(), named.end(), is_new);
+  constexpr std::size_t kMostCompared = 100;
+  if (named.size() > kMostCompared) named.resize(kMostCompared);
+  for (const WorkerId& id : named) txn.compares.push_back(created_at(keys.member(id), seen.members.at(id).created));
+  const std::string what = "open generation " + std::to_string(group.attempt.generation.value) + " (" + reason + ")";
+  const GenerationRecord record{std::move(group), options_.self, base.base, base.from, reason};
+  const std::string text = to_text(record);
+  txn.then = {put(keys.generation(), text),
+              put(keys.past_generation(record.group.attempt.generation), text),
+              remove(keys.drain()),
+              remove(keys.proposal()),
+              remove_prefix(keys.all_suspects()),
+              remove_prefix(keys.all_prepared()),
+              remove_prefix(keys.all_promises()),
+              remove_prefix(keys.all_held()),
+              remove_prefix(keys.all_ready()),
+              remove_prefix(keys.acks())};
+  send(std::move(txn), what);
+}
+
+}  // namespace everstep::elastic

@@ -1,0 +1,195 @@
+// Planned changes: joins and announced leaves.
+#include <algorithm>
+#include <utility>
+
+#include "elastic/coordinator.h"
+
+namespace everstep::elastic {
+namespace {
+
+constexpr Tick kMillisecond = kTicksPerSecond / 1000;
+
+bool has(const std::vector<WorkerId>& ids, const WorkerId& id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+bool are_equal_sets(std::vector<WorkerId> a, std::vector<WorkerId> b) {
+  std::sort(a.begin(), a.end());
+  std::sort(b.begin(), b.end());
+  return a == b;
+}
+
+}  // namespace
+
+void Coordinator::consider_change(const Situation& seen, Tick now, Tick window_time) {
+  state_ = seen.ready.empty() ? "starting" : "training";
+  if (seen.stop_asked) return drain(seen, {.ends_job = true, .reason = "the job was asked to stop"});
+  const GroupRecord& group = seen.generation->group;
+  const std::vector<WorkerId> workers = eligible(seen, now);
+  std::vector<WorkerId> joined;
+  for (const WorkerId& id : workers) {
+    if (!group.names(id)) joined.push_back(id);
+  }
+  const auto is_leaving = [&](const WorkerId& id) { return seen.is_leaving(id); };
+  const bool leaves = std::any_of(group.plan.workers.begin(), group.plan.workers.end(), is_leaving);
+  if (!leaves && !joins_are_due(seen, joined, now)) return;
+  const bool all_leave = std::all_of(seen.members.begin(), seen.members.end(),
+                                     [&](const auto& member) { return seen.is_leaving(member.first); });
+  if (all_leave) return drain(seen, {.ends_job = true, .reason = "everybody leaves"});
+  if (waits_for_more(workers.size())) return drain(seen, {.saves = true, .reason = "too few workers stay"});
+  const auto change = planned(seen, workers);
+  if (!change || are_equal_sets(change->plan.workers, group.plan.workers)) return;
+  if (const auto latest = must_drain_at(seen, window_time); latest && now >= *latest) {
+    return drain_for_leavers(seen, now, window_time, change->reason);
+  }
+  propose(seen, *change);
+}
+
+bool Coordinator::joins_are_due(const Situation& seen, const std::vector<WorkerId>& joined, Tick now) {
+  for (const auto& [id, until] : set_back_) {
+    if (until > now && seen.has(id)) wake(until);
+  }
+  for (const auto& [host, until] : quarantined_until_) {
+    if (until.second > now) wake(until.second);
+  }
+  if (joined.empty()) return false;
+  Tick first = joined_at_.at(joined.front());
+  for (const WorkerId& id : joined) first = std::min(first, joined_at_.at(id));
+  const Tick due = std::max(first + options_.join_debounce, watched_since_ + options_.join_interval);
+  if (now < due) wake(due);
+  return now >= due;
+}
+
+std::optional<Tick> Coordinator::leave_deadline(const Situation& seen) const {
+  std::optional<Tick> earliest;
+  for (const WorkerId& id : seen.live_workers()) {
+    const MemberRecord& record = seen.members.at(id).record;
+    if (record.state != MemberState::kLeaving || record.leave_ms == 0) continue;
+    const Tick deadline = leaving_since_.at(id) + record.leave_ms * kMillisecond;
+    if (!earliest || deadline < *earliest) earliest = deadline;
+  }
+  return earliest;
+}
+
+// When there is just time for a window, or for part of one, and for handing over; preparing longer would be too late.
+std::optional<Tick> Coordinator::must_drain_at(const Situation& seen, Tick window_time) const {
+  const auto deadline = leave_deadline(seen);
+  if (!deadline) return std::nullopt;
+  constexpr Tick kHandOver = 2 * kTicksPerSecond;
+  return *deadline - std::min(window_time, 4 * kTicksPerSecond) - kHandOver;
+}
+
+void Coordinator::drain_for_leavers(const Situation& seen, Tick now, Tick window_time, const std::string& reason) {
+  const auto deadline = leave_deadline(seen);
+  const bool too_long = deadline && window_time > 0 && *deadline - now < window_time;
+  drain(seen, {.inside_window = too_long, .reason = reason});
+}
+
+void Coordinator::propose(const Situation& seen, const Change& change) {
+  const GroupRecord& present = seen.generation->group;
+  GroupRecord group;
+  group.attempt = {present.attempt.generation.next(), options_.nonce()};
+  group.plan = change.plan;
+  for (const WorkerId& id : present.plan.workers) {
+    if (!has(group.plan.workers, id)) group.donors.push_back(id);
+  }
+  Txn txn = as_leader(seen);
+  txn.compares.push_back(modified_at(options_.keys.proposal(), seen.proposal_modified));
+  txn.then = {put(options_.keys.proposal(), to_text(group))};
+  send(std::move(txn), "propose: " + change.reason);
+}
+
+// Whether its members are there, none of them has changed its mind, and it is about the next generation.
+bool Coordinator::is_usable(const Situation& seen, const GroupRecord& proposal) const {
+  if (proposal.attempt.generation != seen.generation->group.attempt.generation.next()) return false;
+  const std::vector<WorkerId> connected = proposal.connected();
+  const auto works = [&](const WorkerId& id) { return seen.has(id) && !seen.is_leaving(id); };
+  const auto is_there = [&](const WorkerId& id) { return seen.has(id); };
+  const auto& workers = proposal.plan.workers;
+  return std::all_of(connected.begin(), connected.end(), is_there) &&
+         std::all_of(workers.begin(), workers.end(), works);
+}
+
+void Coordinator::await_prepared(const Situation& seen, Tick now, Tick window_time) {
+  state_ = "preparing";
+  const GroupRecord& proposal = *seen.proposal;
+  if (proposed_ != proposal.attempt) {
+    proposed_ = proposal.attempt;
+    proposed_since_ = now;
+  }
+  if (!is_usable(seen, proposal)) return withdraw(seen, now, "somebody of it left");
+  const auto latest = must_drain_at(seen, window_time);
+  if (latest && now >= *latest) return drain_for_leavers(seen, now, window_time, "no time to prepare");
+  bool all_connected = true;
+  for (const WorkerId& id : proposal.connected()) {
+    const auto prepared = seen.prepared.find(id);
+    all_connected = all_connected && prepared != seen.prepared.end();
+    if (prepared != seen.prepared.end() && !prepared->second.connected) {
+      return withdraw(seen, now, name_of(seen, id) + " cannot connect: " + prepared->second.error);
+    }
+  }
+  if (all_connected) return drain_for_leavers(seen, now, window_time, "the next generation is connected");
+  const Tick limit = proposed_since_ + options_.prepare_limit;
+  if (now >= limit) return withdraw(seen, now, "it takes too long to connect");
+  wake(latest ? std::min(*latest, limit) : limit);
+}
+
+// Newcomers that did not connect, or all of them if others did not, have to wait before they are tried again.
+void Coordinator::withdraw(const Situation& seen, Tick now, const std::string& reason) {
+  const GroupRecord& proposal = *seen.proposal;
+  std::vector<WorkerId> joining;
+  std::vector<WorkerId> blamed;
+  for (const WorkerId& id : proposal.plan.workers) {
+    if (seen.generation->group.names(id)) continue;
+    joining.push_back(id);
+    const auto prepared = seen.prepared.find(id);
+    if (prepared == seen.prepared.end() || !prepared->second.connected) blamed.push_back(id);
+  }
+  if (is_usable(seen, proposal)) {
+    for (const WorkerId& id : blamed.empty() ? joining : blamed) set_back_[id] = now + options_.join_interval;
+  }
+  Txn txn = as_leader(seen);
+  txn.compares.push_back(modified_at(options_.keys.proposal(), seen.proposal_modified));
+  txn.then = {remove(options_.keys.proposal()), remove_prefix(options_.keys.all_prepared())};
+  send(std::move(txn), "withdraw the proposal: " + reason);
+}
+
+void Coordinator::drain(const Situation& seen, DrainRecord record) {
+  record.attempt = seen.generation->group.attempt;
+  Txn txn = as_leader(seen);
+  txn.compares.push_back(modified_at(options_.keys.drain(), seen.drain_modified));
+  txn.then = {put(options_.keys.drain(), to_text(record))};
+  if (seen.stop_asked) txn.then.push_back(remove(options_.keys.stop_request()));
+  send(std::move(txn), "drain: " + record.reason);
+}
+
+void Coordinator::await_drain(const Situation& seen, Tick now) {
+  state_ = "draining";
+  const auto& workers = seen.generation->group.plan.workers;
+  const auto all_in = [&](const auto& records) {
+    return std::all_of(workers.begin(), workers.end(), [&](const WorkerId& id) { return records.contains(id); });
+  };
+  if (all_in(seen.held)) {
+    if (waits_for_more(eligible(seen, now).size())) return;
+    const BaseChoice base = choose_base(seen.generation, held_by_the_living(seen), seen.head);
+    const bool from_here = base.from && base.from->attempt == seen.generation->group.attempt;
+    const auto is_prepared = [&](const WorkerId& id) {
+      const auto prepared = seen.prepared.find(id);
+      return prepared != seen.prepared.end() && prepared->second.connected;
+    };
+    if (seen.proposal && from_here && is_usable(seen, *seen.proposal)) {
+      const std::vector<WorkerId> connected = seen.proposal->connected();
+      if (std::all_of(connected.begin(), connected.end(), is_prepared)) {
+        return open(seen, *seen.proposal, base, seen.drain->reason);
+      }
+    }
+    return open_anew(seen, now, "drained");
+  }
+  if (!seen.drain->inside_window || seen.drain->stop_round || !all_in(seen.promises)) return;
+  DrainRecord record = *seen.drain;
+  record.stop_round = 0;
+  for (const auto& [id, promise] : seen.promises) *record.stop_round = std::max(*record.stop_round, promise.round + 1);
+  drain(seen, std::move(record));
+}
+
+}  // namespace everstep::elastic

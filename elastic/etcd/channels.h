@@ -1,0 +1,49 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+
+#include "base/result.h"
+#include "elastic/etcd/endpoint.h"
+#include "elastic/etcd/etcd_client.h"
+
+namespace everstep::elastic {
+
+using EtcdClock = std::chrono::system_clock;  // gRPC's; only differences of a few seconds are measured by it
+
+// A connection per server, and the one that all calls go to until it fails. For any thread.
+class Channels {
+ public:
+  // At least one endpoint, all of them checked.
+  Channels(const std::vector<Endpoint>& endpoints, const EtcdOptions& options);
+
+  std::size_t size() const { return channels_.size(); }
+  const std::string& url(std::size_t index) const { return endpoints_[index].url; }
+  const std::shared_ptr<grpc::Channel>& channel(std::size_t index) const { return channels_[index]; }
+
+  std::size_t preferred() const { return preferred_; }
+  // Whoever found this server failing moves on to the next; only the first of several does.
+  void leave(std::size_t index) { preferred_.compare_exchange_strong(index, (index + 1) % size()); }
+
+  // How long one server may take: with others to ask, not all the time there is.
+  EtcdClock::time_point try_limit(EtcdClock::time_point deadline) const;
+
+  // Waits until the server is connected, or known not to be. False: not even that in time.
+  bool is_settled_before(std::size_t index, EtcdClock::time_point limit) const;
+
+ private:
+  std::vector<Endpoint> endpoints_;
+  std::vector<std::shared_ptr<grpc::Channel>> channels_;
+  std::atomic<std::size_t> preferred_ = 0;
+};
+
+// A server that lost its leader answers so at once, instead of keeping the call.
+void require_leader(grpc::ClientContext& context);
+
+}  // namespace everstep::elastic

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace everstep::elastic {
+
+struct Endpoint {
+  std::string url;
+  std::string target;  // "host:port"
+  bool secure = false;
+
+  bool operator==(const Endpoint&) const = default;
+};
+
+// From "http://host:port" or "https://host:port". Plain text to another machine only if that is allowed.
+Result<Endpoint> parse_endpoint(std::string_view url, bool allow_plain_text);
+
+}  // namespace everstep::elastic

@@ -1,0 +1,250 @@
+#include "elastic/records.h"
+
+#include <algorithm>
+#include <concepts>
+#include <type_traits>
+
+#include "elastic/record_fields.h"
+
+namespace everstep::elastic {
+namespace {
+
+constexpr std::array<std::string_view, 3> kMemberStates = {"warming", "ready", "leaving"};
+constexpr std::array<std::string_view, 3> kBaseKinds = {"beginning", "checkpoint", "memory"};
+
+// One description per record, for both directions: the record is const when it is written.
+template <typename T, typename Record>
+concept Of = std::same_as<std::remove_const_t<T>, Record>;
+
+void describe(auto& fields, Of<JobSpec> auto& spec) {
+  fields.hex("lineage", spec.lineage);
+  fields.field("build", spec.build);
+  fields.field("data", spec.data_hash);
+  fields.pairs("set", spec.settings);
+}
+
+void describe_signed_part(auto& fields, Of<MemberRecord> auto& member) {
+  fields.field("id", member.id);
+  fields.field("name", member.name);
+  fields.field("host", member.host);
+  fields.field("address", member.address);
+  fields.choice("state", member.state, kMemberStates);
+  fields.field("leave_reason", member.leave_reason);
+  fields.field("leave_ms", member.leave_ms);
+}
+
+void describe(auto& fields, Of<MemberRecord> auto& member) {
+  describe_signed_part(fields, member);
+  fields.field("mac", member.mac);
+}
+
+void describe(auto& fields, Of<LeaderRecord> auto& leader) { fields.field("id", leader.id); }
+
+void describe(auto& fields, Of<HeadRecord> auto& head) {
+  fields.field("sequence", head.sequence);
+  fields.field("generation", head.generation);
+  fields.field("position", head.position);
+  fields.field("manifest", head.manifest);
+  fields.field("document", head.document);
+}
+
+void describe_kind(FieldWriter& fields, const scheduler::Plan& plan) {
+  fields.field("kind", std::string(to_string(plan.kind)));
+}
+
+void describe_kind(FieldReader& fields, scheduler::Plan& plan) {
+  std::string text;
+  fields.field("kind", text);
+  const auto kind = scheduler::parse_schedule_kind(text);
+  if (!kind) return fields.fail("kind");
+  plan.kind = *kind;
+}
+
+void describe(auto& fields, Of<scheduler::Plan> auto& plan) {
+  describe_kind(fields, plan);
+  fields.field("depth", plan.depth);
+  fields.field("pipelines", plan.pipelines);
+  fields.field("width", plan.width);
+  fields.field("window", plan.window);
+  fields.field("preload", plan.preload);
+  fields.numbers("cuts", plan.cuts);
+  fields.list("worker", plan.workers);
+  fields.list("spare", plan.spares);
+  fields.lists("guards", plan.guards);
+}
+
+void describe(auto& fields, Of<GroupRecord> auto& group) {
+  fields.field("attempt", group.attempt);
+  describe(fields, group.plan);
+  fields.list("donor", group.donors);
+}
+
+void describe_from(FieldWriter& fields, const std::optional<GroupRecord>& from) {
+  fields.field("from", from.has_value());
+  if (from) describe(fields, *from);
+}
+
+void describe_from(FieldReader& fields, std::optional<GroupRecord>& from) {
+  bool has_from = false;
+  fields.field("from", has_from);
+  if (has_from) describe(fields, from.emplace());
+}
+
+void describe(auto& fields, Of<GenerationRecord> auto& generation) {
+  describe(fields, generation.group);
+  fields.field("opener", generation.opener);
+  fields.choice("base", generation.base.kind, kBaseKinds);
+  fields.field("position", generation.base.position);
+  fields.field("manifest", generation.base.manifest);
+  describe_from(fields, generation.from);
+  fields.field("reason", generation.reason);
+}
+
+void describe(auto& fields, Of<DrainRecord> auto& drain) {
+  fields.field("attempt", drain.attempt);
+  fields.field("inside_window", drain.inside_window);
+  fields.field("stop_round", drain.stop_round);
+  fields.field("saves", drain.saves);
+  fields.field("ends_job", drain.ends_job);
+  fields.field("reason", drain.reason);
+}
+
+void describe(auto& fields, Of<PreparedRecord> auto& prepared) {
+  fields.field("connected", prepared.connected);
+  fields.field("error", prepared.error);
+}
+
+void describe(auto& fields, Of<PromiseRecord> auto& promise) { fields.field("round", promise.round); }
+
+void describe(auto& fields, Of<HeldRecord> auto& held) {
+  fields.field("finished", held.finished);
+  fields.field("position", held.position);
+  fields.field("of", held.of);
+}
+
+void describe(auto& fields, Of<SuspectRecord> auto& suspect) {
+  fields.field("closed", suspect.closed);
+  fields.field("reason", suspect.reason);
+}
+
+void describe(auto& fields, Of<AckRecord> auto& ack) {
+  fields.field("shard", ack.shard);
+  fields.field("error", ack.error);
+  fields.field("seconds", ack.seconds);
+}
+
+void describe(auto& fields, Of<QuarantineRecord> auto& quarantine) {
+  fields.field("strikes", quarantine.strikes);
+  fields.field("seconds", quarantine.seconds);
+}
+
+void describe(auto& fields, Of<ProgressRecord> auto& progress) {
+  fields.field("step", progress.step);
+  fields.field("steps", progress.steps);
+  fields.field("loss", progress.loss);
+  fields.field("tokens_per_second", progress.tokens_per_second);
+  fields.field("busy", progress.busy);
+  fields.field("goodput", progress.goodput);
+  fields.field("state", progress.state);
+}
+
+template <typename Record>
+std::string write(const Record& record) {
+  FieldWriter fields;
+  describe(fields, record);
+  return fields.text();
+}
+
+Error damaged(std::string_view what, const std::string& why) {
+  return {ErrorCode::kDataLoss, "cannot read a record of a " + std::string(what) + ": " + why,
+          "was it written by another build?"};
+}
+
+// Why a record that could be read makes no sense all the same; empty if it does.
+std::string flaw(const auto& /*record*/) { return {}; }
+
+std::string flaw(const JobSpec& spec) {
+  const bool ascending = std::is_sorted(spec.settings.begin(), spec.settings.end(),
+                                        [](const auto& a, const auto& b) { return a.first <= b.first; });
+  return ascending ? "" : "its settings are not in order";
+}
+
+std::string flaw(const GroupRecord& group) {
+  if (const Status plan = scheduler::check(group.plan); !plan) return plan.error().message;
+  std::vector<WorkerId> connected = group.connected();
+  std::sort(connected.begin(), connected.end());
+  const bool repeats = std::adjacent_find(connected.begin(), connected.end()) != connected.end();
+  return repeats ? "a worker is named twice" : "";
+}
+
+std::string flaw(const GenerationRecord& generation) {
+  if (generation.from.has_value() != (generation.base.kind == Base::Kind::kMemory)) {
+    return "it must say who holds its base if and only if that is in memory";
+  }
+  const std::string own = flaw(generation.group);
+  return own.empty() && generation.from ? flaw(*generation.from) : own;
+}
+
+// Refuses whatever write() would have put down in another way.
+template <typename Record>
+Result<Record> read(std::string_view text, std::string_view what) {
+  FieldReader fields(text);
+  Record record;
+  describe(fields, record);
+  if (!fields.ok()) return damaged(what, "its field '" + *fields.failed() + "' is missing or makes no sense");
+  if (!fields.at_end()) return damaged(what, "something follows its last field");
+  if (write(record) != text) return damaged(what, "it is not in the one form that records have");
+  if (const std::string why = flaw(record); !why.empty()) return damaged(what, why);
+  return record;
+}
+
+}  // namespace
+
+std::vector<WorkerId> GroupRecord::connected() const {
+  std::vector<WorkerId> all = plan.workers;
+  all.insert(all.end(), donors.begin(), donors.end());
+  return all;
+}
+
+bool GroupRecord::names(const WorkerId& id) const {
+  const auto has = [&](const std::vector<WorkerId>& ids) { return std::find(ids.begin(), ids.end(), id) != ids.end(); };
+  return has(plan.workers) || has(plan.spares) || has(donors);
+}
+
+std::string signed_text(const MemberRecord& member) {
+  FieldWriter fields;
+  describe_signed_part(fields, member);
+  return fields.text();
+}
+
+std::string to_text(const JobSpec& spec) { return write(spec); }
+std::string to_text(const MemberRecord& member) { return write(member); }
+std::string to_text(const LeaderRecord& leader) { return write(leader); }
+std::string to_text(const HeadRecord& head) { return write(head); }
+std::string to_text(const GroupRecord& proposal) { return write(proposal); }
+std::string to_text(const GenerationRecord& generation) { return write(generation); }
+std::string to_text(const DrainRecord& drain) { return write(drain); }
+std::string to_text(const PreparedRecord& prepared) { return write(prepared); }
+std::string to_text(const PromiseRecord& promise) { return write(promise); }
+std::string to_text(const HeldRecord& held) { return write(held); }
+std::string to_text(const SuspectRecord& suspect) { return write(suspect); }
+std::string to_text(const AckRecord& ack) { return write(ack); }
+std::string to_text(const QuarantineRecord& quarantine) { return write(quarantine); }
+std::string to_text(const ProgressRecord& progress) { return write(progress); }
+
+Result<JobSpec> parse_job_spec(std::string_view text) { return read<JobSpec>(text, "job's spec"); }
+Result<MemberRecord> parse_member(std::string_view text) { return read<MemberRecord>(text, "member"); }
+Result<LeaderRecord> parse_leader(std::string_view text) { return read<LeaderRecord>(text, "leader"); }
+Result<HeadRecord> parse_head_record(std::string_view text) { return read<HeadRecord>(text, "HEAD"); }
+Result<GroupRecord> parse_group(std::string_view text) { return read<GroupRecord>(text, "proposal"); }
+Result<GenerationRecord> parse_generation(std::string_view text) { return read<GenerationRecord>(text, "generation"); }
+Result<DrainRecord> parse_drain(std::string_view text) { return read<DrainRecord>(text, "drain"); }
+Result<PreparedRecord> parse_prepared(std::string_view text) { return read<PreparedRecord>(text, "prepared worker"); }
+Result<PromiseRecord> parse_promise(std::string_view text) { return read<PromiseRecord>(text, "promise"); }
+Result<HeldRecord> parse_held(std::string_view text) { return read<HeldRecord>(text, "worker's holdings"); }
+Result<SuspectRecord> parse_suspect(std::string_view text) { return read<SuspectRecord>(text, "suspicion"); }
+Result<AckRecord> parse_ack(std::string_view text) { return read<AckRecord>(text, "checkpoint's part"); }
+Result<QuarantineRecord> parse_quarantine(std::string_view text) { return read<QuarantineRecord>(text, "quarantine"); }
+Result<ProgressRecord> parse_progress(std::string_view text) { return read<ProgressRecord>(text, "job's progress"); }
+
+}  // namespace everstep::elastic

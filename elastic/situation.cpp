@@ -1,0 +1,100 @@
+#include "elastic/situation.h"
+
+namespace everstep::elastic {
+namespace {
+
+// What follows the prefix, up to the next slash.
+std::optional<WorkerId> id_after(std::string_view key, std::string_view prefix) {
+  return parse_worker_id(key.substr(prefix.size()).substr(0, 32));
+}
+
+template <typename Record>
+std::map<WorkerId, Record> read_by_worker(const View& view, const std::string& prefix,
+                                          Result<Record> (*parse)(std::string_view)) {
+  std::map<WorkerId, Record> records;
+  for (const KeyValue* item : view.below(prefix)) {
+    const auto id = id_after(item->key, prefix);
+    const auto record = parse(item->value);
+    if (id && record) records.emplace(*id, *record);
+  }
+  return records;
+}
+
+template <typename Record>
+std::optional<Record> read_one(const View& view, const std::string& key, Result<Record> (*parse)(std::string_view),
+                               Revision& modified, bool& is_damaged) {
+  const KeyValue* item = view.find(key);
+  if (item == nullptr) return std::nullopt;
+  modified = item->modified;
+  auto record = parse(item->value);
+  if (!record) is_damaged = true;
+  return record ? std::optional<Record>(*std::move(record)) : std::nullopt;
+}
+
+void read_suspicions(const View& view, const std::string& prefix, Situation& situation) {
+  for (const KeyValue* item : view.below(prefix)) {
+    const auto who = id_after(item->key, prefix);
+    const std::size_t slash = item->key.rfind('/');
+    const auto by = parse_worker_id(std::string_view(item->key).substr(slash + 1));
+    if (who && by) situation.suspicions.emplace(*who, *by);
+  }
+}
+
+void read_members(const View& view, const Keys& keys, const std::function<bool(const MemberRecord&)>& is_authentic,
+                  Situation& situation) {
+  for (const KeyValue* item : view.below(keys.members())) {
+    const auto record = parse_member(item->value);
+    if (!record || item->key != keys.member(record->id)) continue;
+    if (is_authentic && !is_authentic(*record)) continue;
+    situation.members.emplace(record->id, Situation::Member{*record, item->created});
+  }
+}
+
+}  // namespace
+
+bool Situation::is_leaving(const WorkerId& id) const {
+  const auto member = members.find(id);
+  return member != members.end() && member->second.record.state == MemberState::kLeaving;
+}
+
+std::vector<WorkerId> Situation::live_workers() const {
+  std::vector<WorkerId> live;
+  if (!generation) return live;
+  for (const WorkerId& id : generation->group.plan.workers) {
+    if (has(id)) live.push_back(id);
+  }
+  return live;
+}
+
+Situation read_situation(const View& view, const Keys& keys,
+                         const std::function<bool(const MemberRecord&)>& is_authentic) {
+  Situation situation;
+  read_members(view, keys, is_authentic, situation);
+  bool damaged = false;
+  situation.generation =
+      read_one(view, keys.generation(), &parse_generation, situation.generation_modified, situation.is_damaged);
+  situation.head = read_one(view, keys.head(), &parse_head_record, situation.head_modified, situation.is_damaged);
+  situation.proposal = read_one(view, keys.proposal(), &parse_group, situation.proposal_modified, damaged);
+  situation.drain = read_one(view, keys.drain(), &parse_drain, situation.drain_modified, damaged);
+  situation.leader_created = view.created(keys.leader());
+  situation.stop_asked = view.find(keys.stop_request()) != nullptr;
+  for (const KeyValue* item : view.below(keys.quarantines())) {
+    const auto record = parse_quarantine(item->value);
+    if (record) situation.quarantines[item->key.substr(keys.quarantines().size())] = {*record, item->modified};
+  }
+  if (situation.proposal) {
+    situation.prepared = read_by_worker(view, keys.prepared(situation.proposal->attempt), &parse_prepared);
+  }
+  if (!situation.generation) return situation;
+  const Attempt& attempt = situation.generation->group.attempt;
+  if (situation.drain && situation.drain->attempt != attempt) situation.drain.reset();
+  situation.promises = read_by_worker(view, keys.promises(attempt), &parse_promise);
+  situation.held = read_by_worker(view, keys.held(attempt), &parse_held);
+  for (const KeyValue* item : view.below(keys.ready(attempt))) {
+    if (const auto id = id_after(item->key, keys.ready(attempt))) situation.ready.insert(*id);
+  }
+  read_suspicions(view, keys.suspects(attempt), situation);
+  return situation;
+}
+
+}  // namespace everstep::elastic

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "elastic/records.h"
+#include "elastic/view.h"
+
+namespace everstep::elastic {
+
+// The view as records: what a coordinator decides on. Whatever cannot be read, or is not authentic, is not in it.
+struct Situation {
+  struct Member {
+    MemberRecord record;
+    Revision created = 0;
+  };
+  struct Quarantine {
+    QuarantineRecord record;
+    Revision modified = 0;
+  };
+
+  std::map<WorkerId, Member> members;
+  std::optional<GenerationRecord> generation;
+  Revision generation_modified = 0;
+  std::optional<HeadRecord> head;
+  Revision head_modified = 0;
+  Revision leader_created = 0;
+  std::optional<GroupRecord> proposal;
+  Revision proposal_modified = 0;
+  std::optional<DrainRecord> drain;  // of the present generation
+  Revision drain_modified = 0;
+  std::map<WorkerId, PreparedRecord> prepared;  // for the proposal
+  // Of the present generation:
+  std::map<WorkerId, PromiseRecord> promises;
+  std::map<WorkerId, HeldRecord> held;
+  std::set<WorkerId> ready;
+  std::set<std::pair<WorkerId, WorkerId>> suspicions;  // who is suspected, by whom
+
+  std::map<std::string, Quarantine> quarantines;  // by host
+  bool stop_asked = false;
+  bool is_damaged = false;  // gen or HEAD cannot be read: nothing may be decided
+
+  bool has(const WorkerId& id) const { return members.contains(id); }
+  bool is_leaving(const WorkerId& id) const;
+  // Workers of the present plan that are members, in the plan's order.
+  std::vector<WorkerId> live_workers() const;
+};
+
+Situation read_situation(const View& view, const Keys& keys,
+                         const std::function<bool(const MemberRecord&)>& is_authentic);
+
+}  // namespace everstep::elastic

@@ -1,0 +1,317 @@
+#include "elastic/worker_agent.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log_line.h"
+
+namespace everstep::elastic {
+namespace {
+
+constexpr Tick kTicksPerMillisecond = kTicksPerSecond / 1000;
+
+bool has(const std::vector<WorkerId>& ids, const WorkerId& id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+}  // namespace
+
+WorkerAgent::WorkerAgent(AgentOptions options) : options_(std::move(options)) {}
+
+bool WorkerAgent::Part::has_written(Write kind) const {
+  return std::find(written.begin(), written.end(), kind) != written.end();
+}
+
+Decision WorkerAgent::step(const AgentEvent& event, const View& view, Tick now) {
+  decision_ = {};
+  if (gone_) return {};
+  std::visit([&](const auto& happened) { take(happened, now); }, event);
+  if (!gone_) look(view, now);
+  if (!gone_) write_next(view, now);
+  return std::exchange(decision_, {});
+}
+
+void WorkerAgent::take(const Looked& /*event*/, Tick /*now*/) {}
+
+void WorkerAgent::take(const Replied& event, Tick now) {
+  if (!pending_ || pending_->request != event.request) return;
+  if (!event.reply) {
+    const Error& error = event.reply.error();
+    if (error.code == ErrorCode::kNotFound) return rejoin("the lease is gone");
+    if (error.code == ErrorCode::kInvalidArgument || error.code == ErrorCode::kDataLoss) return leave(error);
+    pending_->retry_at = now + kRetryAfter;  // perhaps executed: the same again finds out
+    return;
+  }
+  const Pending write = *std::exchange(pending_, std::nullopt);
+  if (event.reply->succeeded) {
+    on_written(write, *event.reply);
+  } else {
+    on_refused(write, *event.reply);
+  }
+}
+
+void WorkerAgent::take(const Connected& event, Tick /*now*/) {
+  const auto link = links_.find(event.attempt);
+  if (link != links_.end()) link->second = Link::kUp;
+}
+
+void WorkerAgent::take(const ConnectFailed& event, Tick /*now*/) {
+  const auto link = links_.find(event.attempt);
+  if (link == links_.end()) return;
+  link->second = Link::kFailed;
+  link_errors_[event.attempt] = event.error.message;
+  if (!part_ || part_->record.group.attempt != event.attempt || part_->ended) return;
+  part_->ended = true;
+  part_->held = in_memory_.value_or(HeldRecord{});
+  if (event.lost) part_->lost.push_back({*event.lost, false, event.error.message});
+}
+
+void WorkerAgent::take(const Promised& event, Tick /*now*/) {
+  if (part_) part_->promise = event.round;
+}
+
+void WorkerAgent::take(const FirstUpdate& event, Tick /*now*/) {
+  if (!part_ || part_->record.group.attempt != event.attempt || part_->first_update) return;
+  part_->first_update = true;
+  in_memory_.reset();
+  decide(ReleaseBase{}, "the first update is made");
+}
+
+void WorkerAgent::take(const TrainingEnded& event, Tick /*now*/) {
+  if (!part_ || part_->record.group.attempt != event.attempt || !part_->is_running()) return;
+  part_->ended = true;
+  part_->handed_over = event.how == TrainingEnded::How::kHandedOver;
+  if (part_->handed_over) return;
+  part_->held = event.held;
+  in_memory_.reset();
+  if (event.held.position) in_memory_ = event.held;
+  if (event.how == TrainingEnded::How::kBroken && event.lost && !part_->aborted) {
+    const std::string why = event.error ? event.error->message : "its connection closed";
+    part_->lost.push_back({*event.lost, event.lost_is_dead, why});
+  }
+}
+
+void WorkerAgent::take(const LeaveAsked& event, Tick now) {
+  if (leaving_ && (event.within_ms == 0 || leaving_->deadline)) return;
+  leaving_ = {event.reason, event.within_ms, std::nullopt};
+  if (event.within_ms > 0) leaving_->deadline = now + event.within_ms * kTicksPerMillisecond;
+}
+
+void WorkerAgent::take(const Warmed& /*event*/, Tick /*now*/) { warmed_ = true; }
+void WorkerAgent::take(const LeaseLost& /*event*/, Tick /*now*/) { rejoin("the lease is lost"); }
+void WorkerAgent::take(const RenewalNews& event, Tick /*now*/) { renewal_ = event; }
+
+void WorkerAgent::look(const View& view, Tick now) {
+  look_at_self(view, now);
+  if (!gone_) look_at_renewals(now);
+  if (!gone_ && registered_) look_at_generation(view);
+  if (!gone_ && part_) look_at_peers(view);
+  if (!gone_ && registered_) look_at_proposal(view);
+  if (!gone_) begin_if_connected();
+  if (!gone_ && part_) look_at_drain(view);
+  if (!gone_) look_at_leaving(view, now);
+}
+
+void WorkerAgent::look_at_self(const View& view, Tick now) {
+  if (view.find(options_.keys.finished()) != nullptr && !(part_ && part_->is_running())) return leave(std::nullopt);
+  if (!registered_) return;
+  if (const KeyValue* asked = view.find(options_.keys.drain_request(id()))) take(LeaveAsked{asked->value, 0}, now);
+  const bool is_there = view.find(options_.keys.member(id())) != nullptr;
+  if (seen_self_ && !is_there) return rejoin("evicted: its member key is gone");
+  seen_self_ = seen_self_ || is_there;
+}
+
+void WorkerAgent::look_at_renewals(Tick now) {
+  if (!renewal_) return;
+  const Tick own = renewal_->last_renewed;
+  const Tick doubtful = own + options_.lease_ttl * 2 / 3;
+  if (now < doubtful) return wake(doubtful);
+  const bool peers_renew = renewal_->peer_last_renewed && *renewal_->peer_last_renewed > own + options_.lease_ttl / 2;
+  if (peers_renew) return rejoin("fenced: cannot renew the lease while others can");
+  if (now >= own + options_.outage_limit) return rejoin("nobody could reach the store for too long");
+  wake(own + options_.outage_limit);
+}
+
+void WorkerAgent::look_at_generation(const View& view) {
+  const KeyValue* item = view.find(options_.keys.generation());
+  if (item == nullptr || (part_ && item->modified <= part_->modified)) return;
+  auto record = parse_generation(item->value);
+  if (!record) return leave(record.error());
+  if (part_ && record->group.attempt.generation <= part_->record.group.attempt.generation) return;
+  if (part_ && part_->is_running()) {
+    return break_off("generation " + std::to_string(record->group.attempt.generation.value) + " is open");
+  }
+  obey(*std::move(record), item->modified);
+}
+
+void WorkerAgent::obey(GenerationRecord record, Revision modified) {
+  const bool was_named = part_ && part_->role != Role::kNone;
+  const GroupRecord& group = record.group;
+  Role role = Role::kNone;
+  if (has(group.plan.spares, id())) role = Role::kSpare;
+  if (has(group.donors, id())) role = Role::kDonor;
+  if (has(group.plan.workers, id())) role = Role::kWorker;
+  disconnect_all_but({group.attempt});
+  const std::string number = std::to_string(group.attempt.generation.value);
+  if (role == Role::kNone && leaving_) {
+    return leave(Error{ErrorCode::kCancelled, "left as asked: " + leaving_->reason, {}});
+  }
+  if (role == Role::kNone && was_named) return rejoin("generation " + number + " goes on without this worker");
+  part_.emplace();
+  part_->record = std::move(record);
+  part_->modified = modified;
+  part_->role = role;
+  decide(Note{LogLine("generation_obeyed").add("generation", number).add("role", static_cast<int>(role)).text()},
+         "generation " + number + " is open");
+  if (role == Role::kWorker || role == Role::kDonor) connect(part_->record.group);
+}
+
+// A peer that was never seen may be missing from the view only; one that was seen and is not there any more is gone.
+void WorkerAgent::look_at_peers(const View& view) {
+  if (part_->role != Role::kWorker) return;
+  for (const WorkerId& peer : part_->record.group.plan.workers) {
+    const bool is_there = view.find(options_.keys.member(peer)) != nullptr;
+    const bool was_there = has(part_->seen, peer);
+    if (is_there && !was_there) part_->seen.push_back(peer);
+    if (is_there || !was_there) continue;
+    if (part_->is_running() && !part_->aborted) break_off("worker " + to_string(peer) + " is gone");
+    if (part_->begun || part_->ended) continue;
+    disconnect_all_but({});
+    part_->ended = true;
+    part_->held = in_memory_.value_or(HeldRecord{});
+  }
+}
+
+void WorkerAgent::look_at_proposal(const View& view) {
+  const KeyValue* item = view.find(options_.keys.proposal());
+  std::vector<Attempt> kept;
+  if (part_) kept.push_back(part_->record.group.attempt);
+  if (item == nullptr) {
+    proposal_.reset();
+    proposal_modified_ = 0;
+    return disconnect_all_but(kept);
+  }
+  if (item->modified != proposal_modified_) {
+    const auto group = parse_group(item->value);
+    if (!group) return leave(group.error());
+    proposal_modified_ = item->modified;
+    proposal_ = *group;
+  }
+  const Generation now = part_ ? part_->record.group.attempt.generation : Generation{};
+  if (proposal_->attempt.generation <= now) return disconnect_all_but(kept);
+  kept.push_back(proposal_->attempt);
+  disconnect_all_but(kept);
+  if (has(proposal_->connected(), id())) connect(*proposal_);
+}
+
+std::optional<DrainRecord> WorkerAgent::drain_of_part(const View& view) const {
+  const KeyValue* item = view.find(options_.keys.drain());
+  if (item == nullptr) return std::nullopt;
+  const auto drain = parse_drain(item->value);
+  if (!drain || drain->attempt != part_->record.group.attempt) return std::nullopt;
+  return *drain;
+}
+
+void WorkerAgent::look_at_drain(const View& view) {
+  const auto drain = drain_of_part(view);
+  if (!drain) return;
+  if (drain->ends_job && part_->ended && part_->has_written(Write::kHeld)) {
+    return leave(Error{ErrorCode::kCancelled, "the job was stopped: " + drain->reason, {}});
+  }
+  const Revision modified = view.modified(options_.keys.drain());
+  if (!part_->is_running() || part_->role != Role::kWorker || part_->drain_obeyed == modified) return;
+  part_->drain_obeyed = modified;
+  if (!drain->inside_window) return decide(StopAtWindow{drain->saves || drain->ends_job}, drain->reason);
+  if (drain->stop_round) return decide(StopAtRound{*drain->stop_round}, drain->reason);
+  if (!std::exchange(part_->asked_promise, true)) decide(PromiseRound{}, drain->reason);
+}
+
+bool WorkerAgent::is_needed() const {
+  if (!part_ || part_->role == Role::kNone || part_->role == Role::kSpare || part_->handed_over) return false;
+  return !part_->ended || (part_->held && (part_->held->position || part_->held->finished));
+}
+
+void WorkerAgent::look_at_leaving(const View& view, Tick now) {
+  const bool handed_over = part_ && part_->handed_over;
+  if (!leaving_) {
+    if (handed_over && !has(part_->record.group.plan.spares, id())) rejoin("handed its state over");
+    return;
+  }
+  const auto drain = part_ ? drain_of_part(view) : std::nullopt;
+  const bool saved = drain && drain->saves && part_->ended && part_->has_written(Write::kHeld);
+  const bool too_late = leaving_->deadline && now >= *leaving_->deadline;
+  if (too_late && part_ && part_->is_running()) break_off("no time is left");
+  if (!is_needed() || saved || too_late) {
+    return leave(Error{ErrorCode::kCancelled, "left as asked: " + leaving_->reason, {}});
+  }
+  if (leaving_->deadline) wake(*leaving_->deadline);
+}
+
+void WorkerAgent::begin_if_connected() {
+  if (!part_ || part_->begun || part_->ended) return;
+  if (part_->role != Role::kWorker && part_->role != Role::kDonor) return;
+  const auto link = links_.find(part_->record.group.attempt);
+  if (link == links_.end() || link->second != Link::kUp) return;
+  part_->begun = true;
+  decide(Begin{part_->record}, "everybody is connected");
+}
+
+void WorkerAgent::connect(const GroupRecord& group) {
+  const auto [link, is_new] = links_.try_emplace(group.attempt, Link::kConnecting);
+  if (is_new) return decide(Connect{group}, "connecting for attempt " + to_string(group.attempt));
+  const bool is_open = part_ && part_->record.group.attempt == group.attempt;
+  if (link->second != Link::kFailed || !is_open || part_->ended || part_->begun) return;
+  part_->ended = true;
+  part_->held = in_memory_.value_or(HeldRecord{});
+}
+
+void WorkerAgent::disconnect_all_but(const std::vector<Attempt>& kept) {
+  for (auto link = links_.begin(); link != links_.end();) {
+    if (std::find(kept.begin(), kept.end(), link->first) != kept.end()) {
+      ++link;
+      continue;
+    }
+    const bool in_use = part_ && part_->record.group.attempt == link->first && part_->begun;
+    if (!in_use) decide(Disconnect{link->first}, "attempt " + to_string(link->first) + " is given up");
+    link_errors_.erase(link->first);
+    link = links_.erase(link);
+  }
+}
+
+void WorkerAgent::break_off(const std::string& reason) {
+  if (std::exchange(part_->aborted, true)) return;
+  decide(Abort{reason}, reason);
+}
+
+void WorkerAgent::rejoin(const std::string& reason) {
+  if (part_ && part_->is_running()) break_off(reason);
+  gone_ = true;
+  if (leaving_) return decide(Exit{Error{ErrorCode::kCancelled, "left as asked: " + leaving_->reason, {}}}, reason);
+  decide(Note{LogLine("rejoin").add("worker", to_string(id())).add("reason", reason).text()}, reason);
+  decide(Rejoin{reason, 0}, reason);
+}
+
+void WorkerAgent::leave(std::optional<Error> error) {
+  gone_ = true;
+  const std::string reason = error ? error->message : "the job is finished";
+  decide(Exit{std::move(error)}, reason);
+}
+
+void WorkerAgent::decide(Effect effect, const std::string& reason) {
+  decision_.effects.push_back(std::move(effect));
+  decision_.reason = reason;
+}
+
+void WorkerAgent::wake(Tick at) {
+  if (!decision_.wake_at || *decision_.wake_at > at) decision_.wake_at = at;
+}
+
+std::string WorkerAgent::state() const {
+  if (gone_) return "gone";
+  if (!registered_) return "registering";
+  if (!part_ || part_->role == Role::kNone || part_->role == Role::kSpare) return "standing by";
+  if (part_->ended) return "stopped";
+  return part_->begun ? "training" : "connecting";
+}
+
+}  // namespace everstep::elastic

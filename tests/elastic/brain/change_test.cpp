@@ -1,0 +1,153 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/elastic/brain/small_cluster.h"
+
+namespace everstep::elastic::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+using How = TrainingEnded::How;
+
+// Three workers train in generation 1.
+class Training : public testing::Test {
+ protected:
+  Training() {
+    for (const int number : {1, 2, 3}) cluster.add(number);
+    cluster.settle(3000);
+    cluster.settle();
+  }
+
+  std::int64_t number() { return cluster.generation()->group.attempt.generation.value; }
+
+  SmallCluster cluster;
+};
+
+TEST_F(Training, BeginsWithAllWhoAreReadyAfterTheDebounce) {
+  ASSERT_TRUE(cluster.generation());
+  EXPECT_EQ(number(), 1);
+  EXPECT_THAT(cluster.generation()->group.plan.workers, ElementsAre(worker(1), worker(2), worker(3)));
+  for (const int number : {1, 2, 3}) EXPECT_THAT(cluster.effects_of<Begin>(number), SizeIs(1));
+}
+
+TEST_F(Training, TakesAJoinInFromMemoryOverConnectionsThatWerePrepared) {
+  cluster.add(4);
+  cluster.settle(3000);
+  EXPECT_EQ(number(), 1) << "one generation for joins in 30 s";
+  cluster.settle(30000);
+  ASSERT_EQ(number(), 2);
+  EXPECT_EQ(cluster.generation()->base, (Base{Base::Kind::kMemory, {8}, {}}));
+  EXPECT_EQ(cluster.generation()->from->attempt.generation, Generation{1});
+  EXPECT_THAT(cluster.effects_of<Connect>(4), SizeIs(1)) << "the proposal's connection is the generation's";
+  EXPECT_THAT(cluster.effects_of<Begin>(4), SizeIs(1));
+  EXPECT_FALSE(cluster.has(cluster.keys().proposal()));
+  EXPECT_FALSE(cluster.has(cluster.keys().drain()));
+}
+
+TEST_F(Training, LetsALeaverHandOverAndGo) {
+  cluster.tell(2, LeaveAsked{"SIGTERM", 0});
+  cluster.settle(10);
+  ASSERT_EQ(number(), 2);
+  EXPECT_THAT(cluster.generation()->group.donors, ElementsAre(worker(2)));
+  EXPECT_THAT(cluster.generation()->group.plan.workers, ElementsAre(worker(1), worker(3)));
+  EXPECT_THAT(cluster.effects_of<Exit>(2), IsEmpty());
+  cluster.end_training(2, How::kHandedOver, {});
+  ASSERT_THAT(cluster.effects_of<Exit>(2), SizeIs(1));
+  EXPECT_EQ(cluster.effects_of<Exit>(2).front().error->code, ErrorCode::kCancelled);
+}
+
+TEST_F(Training, StopsInsideAWindowAtTheRoundAfterTheHighestPromised) {
+  cluster.drains = false;
+  const Attempt attempt = cluster.generation()->group.attempt;
+  cluster.write({{}, {put(cluster.keys().drain(), to_text(DrainRecord{attempt, true, {}, false, false, "hurry"}))}});
+  cluster.settle();
+  for (const int number : {1, 2, 3}) {
+    ASSERT_THAT(cluster.effects_of<PromiseRound>(number), SizeIs(1));
+    cluster.tell(number, Promised{number * 2});
+  }
+  cluster.settle();
+  for (const int number : {1, 2, 3}) {
+    ASSERT_THAT(cluster.effects_of<StopAtRound>(number), SizeIs(1));
+    EXPECT_EQ(cluster.effects_of<StopAtRound>(number).front().round, 7);
+  }
+}
+
+TEST_F(Training, EvictsTheDeadLeaderAndGoesOnFromTheBeginningWithoutACheckpoint) {
+  const std::string leader = cluster.view().find(cluster.keys().leader())->value;
+  ASSERT_EQ(leader, to_text(LeaderRecord{worker(1)}));
+  cluster.end_training(2, How::kBroken, {}, worker(1));
+  EXPECT_FALSE(cluster.has(cluster.keys().leader()));
+  EXPECT_FALSE(cluster.has(cluster.keys().member(worker(1))));
+  cluster.settle(1000);
+  cluster.settle(2000);
+  ASSERT_EQ(number(), 2);
+  EXPECT_EQ(cluster.generation()->base.kind, Base::Kind::kBeginning);
+  EXPECT_THAT(cluster.generation()->group.plan.workers, ElementsAre(worker(2), worker(3)));
+  EXPECT_THAT(cluster.effects_of<Rejoin>(1), SizeIs(1)) << "it was alive, and finds its member key gone";
+}
+
+TEST_F(Training, RecoversFromHead) {
+  const HeadRecord head{1, {1}, {16}, std::string(64, 'a'), "document"};
+  cluster.write({{}, {put(cluster.keys().head(), to_text(head))}});
+  cluster.kill(3);
+  cluster.settle(1000);
+  cluster.settle(1000);
+  ASSERT_EQ(number(), 2);
+  EXPECT_EQ(cluster.generation()->base, (Base{Base::Kind::kCheckpoint, {16}, head.manifest}));
+  for (const int number : {1, 2}) EXPECT_THAT(cluster.effects_of<Abort>(number), SizeIs(1));
+}
+
+TEST_F(Training, StopsTheJobWhenAsked) {
+  cluster.write({{}, {put(cluster.keys().stop_request(), "")}});
+  cluster.settle();
+  for (const int number : {1, 2, 3}) {
+    ASSERT_THAT(cluster.effects_of<StopAtWindow>(number), SizeIs(1));
+    EXPECT_TRUE(cluster.effects_of<StopAtWindow>(number).front().saves);
+    EXPECT_THAT(cluster.effects_of<Exit>(number), SizeIs(1));
+  }
+  EXPECT_FALSE(cluster.has(cluster.keys().stop_request()));
+}
+
+TEST_F(Training, EndsTheJobWhenEverybodyLeaves) {
+  for (const int number : {1, 2, 3}) cluster.tell(number, LeaveAsked{"SIGTERM", 0});
+  cluster.settle();
+  for (const int number : {1, 2, 3}) EXPECT_THAT(cluster.effects_of<Exit>(number), SizeIs(1));
+}
+
+TEST_F(Training, IsFinishedWhenOneSaysSo) {
+  cluster.end_training(3, How::kFinished, {true, Position{100}, Generation{1}});
+  cluster.settle();
+  EXPECT_TRUE(cluster.has(cluster.keys().finished()));
+  EXPECT_THAT(cluster.effects_of<Exit>(3), SizeIs(1));
+  EXPECT_FALSE(cluster.effects_of<Exit>(3).front().error);
+}
+
+TEST(Waiting, ForTheLeastNumberOfWorkersSaysSo) {
+  SmallCluster cluster(3);
+  cluster.add(1);
+  cluster.add(2);
+  cluster.settle(60000);
+  EXPECT_FALSE(cluster.generation());
+  EXPECT_EQ(cluster.at(1).coordinator.state(), "waiting for 1 more workers");
+  cluster.add(3);
+  cluster.settle(3000);
+  EXPECT_TRUE(cluster.generation());
+}
+
+TEST(Waiting, SavesFirstWhenALeaveMakesItNecessary) {
+  SmallCluster cluster(2);
+  cluster.add(1);
+  cluster.add(2);
+  cluster.settle(3000);
+  cluster.tell(2, LeaveAsked{"SIGTERM", 0});
+  cluster.settle();
+  ASSERT_THAT(cluster.effects_of<StopAtWindow>(1), SizeIs(1));
+  EXPECT_TRUE(cluster.effects_of<StopAtWindow>(1).front().saves);
+  EXPECT_THAT(cluster.effects_of<Exit>(2), SizeIs(1));
+  EXPECT_THAT(cluster.effects_of<Exit>(1), IsEmpty());
+}
+
+}  // namespace
+}  // namespace everstep::elastic::test

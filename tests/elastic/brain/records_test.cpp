@@ -1,0 +1,98 @@
+#include "elastic/records.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/elastic/brain/small_cluster.h"
+
+namespace everstep::elastic::test {
+namespace {
+
+GenerationRecord sample_generation() {
+  GenerationRecord record;
+  record.group.attempt = {{7}, 0xdeadbeef};
+  record.group.plan = *wide_plan({{worker(1), "h"}, {worker(2), "h"}}, nullptr);
+  record.group.plan.spares = {worker(3)};
+  record.group.donors = {worker(4)};
+  record.opener = worker(1);
+  record.base = {Base::Kind::kMemory, {16}, {}};
+  record.from = record.group;
+  record.from->attempt = {{6}, 1};
+  record.from->donors.clear();
+  record.reason = "worker-4 left\nand \\ more";
+  return record;
+}
+
+// Reads back what is written, and refuses each text that lacks a byte or has one more.
+template <typename Record>
+void expect_round_trip(const Record& record, Result<Record> (*parse)(std::string_view)) {
+  const std::string text = to_text(record);
+  const auto read = parse(text);
+  ASSERT_TRUE(read) << read.error() << "\n" << text;
+  EXPECT_EQ(*read, record);
+  for (std::size_t length = 0; length < text.size(); ++length) {
+    EXPECT_FALSE(parse(text.substr(0, length))) << text.substr(0, length);
+  }
+  EXPECT_FALSE(parse(text + "\n"));
+  EXPECT_FALSE(parse(text + "more 1\n"));
+  EXPECT_FALSE(parse(" " + text));
+}
+
+TEST(Records, ReadBackWhatTheyWrite) {
+  expect_round_trip(JobSpec{5, "build", "", {{"a", "1"}, {"b", "two words"}}}, &parse_job_spec);
+  const MemberRecord member{worker(9), "n", "h", "10.0.0.1:1", MemberState::kLeaving, "spot notice", 120000, "ff"};
+  expect_round_trip(member, &parse_member);
+  expect_round_trip(LeaderRecord{worker(2)}, &parse_leader);
+  expect_round_trip(HeadRecord{3, {2}, {64}, std::string(64, 'c'), "{\n}\n"}, &parse_head_record);
+  expect_round_trip(sample_generation().group, &parse_group);
+  expect_round_trip(sample_generation(), &parse_generation);
+  expect_round_trip(DrainRecord{{{3}, 1}, true, 5, false, true, "r"}, &parse_drain);
+  expect_round_trip(PreparedRecord{false, "refused"}, &parse_prepared);
+  expect_round_trip(PromiseRecord{17}, &parse_promise);
+  expect_round_trip(HeldRecord{false, Position{8}, Generation{2}}, &parse_held);
+  expect_round_trip(HeldRecord{}, &parse_held);
+  expect_round_trip(SuspectRecord{true, "closed"}, &parse_suspect);
+  expect_round_trip(AckRecord{"shard", "", 0.25}, &parse_ack);
+  expect_round_trip(QuarantineRecord{2, 4}, &parse_quarantine);
+  expect_round_trip(ProgressRecord{1, 2, 3.5, 4.25, 0.5, 0.75, "training"}, &parse_progress);
+}
+
+TEST(Records, HaveOneFormOnly) {
+  EXPECT_TRUE(parse_promise("round 7\n"));
+  EXPECT_FALSE(parse_promise("round 07\n"));
+  EXPECT_FALSE(parse_promise("round -7\n"));
+  EXPECT_FALSE(parse_promise("round  7\n"));
+  EXPECT_FALSE(parse_promise("round 99999999999999999999\n"));
+  EXPECT_FALSE(parse_suspect("closed yes\nreason a\\tb\n"));
+}
+
+TEST(Records, RefuseAWorkerThatIsNamedTwice) {
+  GroupRecord group = sample_generation().group;
+  group.donors = {worker(1)};
+  EXPECT_FALSE(parse_group(to_text(group)));
+}
+
+TEST(Records, RefuseABaseInMemoryThatNobodyHolds) {
+  GenerationRecord record = sample_generation();
+  record.from.reset();
+  EXPECT_FALSE(parse_generation(to_text(record)));
+}
+
+TEST(Records, RefuseSettingsOutOfOrder) {
+  EXPECT_FALSE(parse_job_spec(to_text(JobSpec{1, "", "", {{"b", "1"}, {"a", "1"}}})));
+}
+
+TEST(Records, RefuseWhatIsTooLong) {
+  EXPECT_FALSE(parse_suspect(to_text(SuspectRecord{true, std::string(2 << 20, 'x')})));
+}
+
+TEST(Records, SignEverythingButTheSignature) {
+  MemberRecord member{worker(9), "n", "h", "a", MemberState::kReady, "", 0, "mac"};
+  const std::string before = signed_text(member);
+  member.mac = "other";
+  EXPECT_EQ(signed_text(member), before);
+  member.address = "elsewhere";
+  EXPECT_NE(signed_text(member), before);
+}
+
+}  // namespace
+}  // namespace everstep::elastic::test

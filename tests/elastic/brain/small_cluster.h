@@ -1,0 +1,78 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "elastic/coordinator.h"
+#include "elastic/sim/kv_model.h"
+#include "elastic/worker_agent.h"
+
+namespace everstep::elastic::test {
+
+WorkerId worker(std::uint64_t number);
+
+// Depth 1, as wide as there are workers: the simplest plan that needs everybody.
+Result<scheduler::Plan> wide_plan(const std::vector<scheduler::WorkerInfo>& workers, const scheduler::Plan* previous);
+
+inline constexpr std::string_view kSpec = "the spec";
+
+// Workers whose store, watches and connections are perfect and immediate; only what a test does goes wrong. Training
+// does nothing by itself: `drains` says whether it stops when asked, at `position`.
+class SmallCluster {
+ public:
+  explicit SmallCluster(int min_workers = 1);
+
+  void add(std::uint64_t number, bool is_warm = true);
+  void kill(std::uint64_t number);  // the lease goes with it
+  void tell(std::uint64_t number, const AgentEvent& event);
+  void end_training(std::uint64_t number, TrainingEnded::How how, HeldRecord held,
+                    std::optional<WorkerId> lost = std::nullopt);
+  // Lets everybody react until nothing changes, at the present time and then at so many milliseconds later.
+  void settle(Tick milliseconds = 0);
+
+  std::optional<GenerationRecord> generation() const;
+  bool has(const std::string& key) const { return view_.find(key) != nullptr; }
+  const View& view() const { return view_; }
+  const Keys& keys() const { return keys_; }
+  void write(const Txn& txn);
+
+  struct Worker {
+    WorkerAgent agent;
+    Coordinator coordinator;
+    LeaseId lease = 0;
+    std::vector<Effect> effects;  // all but Send and Note, in order
+    std::optional<GenerationRecord> running;
+    std::vector<Attempt> connecting;
+    bool connects = true;
+  };
+  Worker& at(std::uint64_t number) { return workers_.at(worker(number)); }
+
+  template <typename E>
+  std::vector<E> effects_of(std::uint64_t number) {
+    std::vector<E> found;
+    for (const Effect& effect : at(number).effects) {
+      if (const E* one = std::get_if<E>(&effect)) found.push_back(*one);
+    }
+    return found;
+  }
+
+  bool drains = true;
+  Position position{8};
+
+ private:
+  bool carry_out(const WorkerId& id, const Decision& decision, bool by_agent);
+  bool act(const WorkerId& id, const Effect& effect);
+  void refresh();
+
+  Keys keys_{"job"};
+  KvModel store_;
+  View view_;
+  Revision watched_ = 0;
+  Tick now_ = 0;
+  int min_workers_;
+  std::uint32_t nonces_ = 0;
+  std::map<WorkerId, Worker> workers_;
+};
+
+}  // namespace everstep::elastic::test

@@ -1,0 +1,92 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/elastic/brain/small_cluster.h"
+
+namespace everstep::elastic::test {
+namespace {
+
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr Tick kTtl = 9 * kTicksPerSecond;
+
+// Asked directly, with a view that the test makes.
+class Agent : public testing::Test {
+ protected:
+  Decision step(const AgentEvent& event, Tick now = 0) { return agent.step(event, view, now); }
+
+  template <typename E>
+  static std::vector<E> all(const Decision& decision) {
+    std::vector<E> found;
+    for (const Effect& effect : decision.effects) {
+      if (const E* one = std::get_if<E>(&effect)) found.push_back(*one);
+    }
+    return found;
+  }
+
+  void register_it() {
+    const Send send = all<Send>(step(Looked{})).at(0);
+    step(Replied{send.request, TxnReply{true, 2, {{}}}});
+  }
+
+  Keys keys{"job"};
+  View view;
+  WorkerAgent agent{AgentOptions{keys,
+                                 MemberRecord{worker(1), "w", "h", "a", MemberState::kWarming, "", 0, ""},
+                                 "spec",
+                                 5,
+                                 kTtl,
+                                 60 * kTicksPerSecond,
+                                 {},
+                                 {}}};
+};
+
+TEST_F(Agent, SendsTheSameAgainWhenNobodyKnowsWhatBecameOfARegistration) {
+  const Send first = all<Send>(step(Looked{})).at(0);
+  const Decision waits = step(Replied{first.request, Error{ErrorCode::kDeadlineExceeded, "slow", {}}});
+  EXPECT_THAT(all<Send>(waits), IsEmpty());
+  ASSERT_TRUE(waits.wake_at);
+  const Send second = all<Send>(step(Looked{}, *waits.wake_at)).at(0);
+  EXPECT_EQ(second.txn, first.txn);
+  const std::string value = first.txn.then.front().value;
+  const KeyValue spec{keys.spec(), "spec", 1, 1, 0};
+  const KeyValue member{keys.member(worker(1)), value, 7, 7, 5};
+  step(Replied{second.request, TxnReply{false, 9, {{spec}, {member}}}});
+  EXPECT_TRUE(agent.is_registered()) << "the first try had done it";
+}
+
+TEST_F(Agent, RefusesAJobWithAnotherSpec) {
+  const Send send = all<Send>(step(Looked{})).at(0);
+  const KeyValue spec{keys.spec(), "other", 1, 1, 0};
+  const auto exits = all<Exit>(step(Replied{send.request, TxnReply{false, 9, {{spec}, {}}}}));
+  ASSERT_THAT(exits, SizeIs(1));
+  EXPECT_EQ(exits.front().error->code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(Agent, RejoinsWhenItsLeaseIsGone) {
+  register_it();
+  EXPECT_THAT(all<Rejoin>(step(LeaseLost{})), SizeIs(1));
+}
+
+TEST_F(Agent, FencesItselfWhileItsPeersCanRenew) {
+  register_it();
+  const Tick now = kTtl * 3 / 4;
+  EXPECT_THAT(all<Rejoin>(step(RenewalNews{0, kTtl * 2 / 3}, now)), SizeIs(1));
+}
+
+TEST_F(Agent, GoesOnWithoutTheStoreAsLongAsNobodyCanRenew) {
+  register_it();
+  EXPECT_THAT(all<Rejoin>(step(RenewalNews{0, kTtl / 4}, 3 * kTtl)), IsEmpty());
+  EXPECT_THAT(all<Rejoin>(step(Looked{}, 60 * kTicksPerSecond)), SizeIs(1));
+}
+
+TEST_F(Agent, LeavesAtOnceWhenNothingNeedsIt) {
+  register_it();
+  const auto exits = all<Exit>(step(LeaveAsked{"SIGTERM", 0}));
+  ASSERT_THAT(exits, SizeIs(1));
+  EXPECT_EQ(exits.front().error->code, ErrorCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace everstep::elastic::test

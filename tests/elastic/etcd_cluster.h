@@ -1,0 +1,78 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "elastic/etcd/etcd_client.h"
+#include "elastic/kv_store.h"
+#include "launcher/elastic/etcd_process.h"
+#include "tests/temporary_directory.h"
+
+namespace everstep::elastic {
+
+// Names of PEM files. Servers that have them talk https, and ask clients for certificates that `ca` signed.
+struct ServerCertificates {
+  std::string ca;
+  std::string certificate;
+  std::string key;
+};
+
+// Real etcd servers on the loopback device, one or three, with data of their own. The constructor returns when they
+// answer; everything is gone with the object, and with the test's process.
+class EtcdCluster {
+ public:
+  explicit EtcdCluster(int servers = 1, std::optional<ServerCertificates> certificates = std::nullopt);
+
+  int size() const { return static_cast<int>(servers_.size()); }
+  const std::string& endpoint(int server) const { return servers_[server].url; }
+  std::vector<std::string> endpoints() const;
+  // A client of all servers; plain text only.
+  std::unique_ptr<KvStore> connect() const;
+
+  void kill(int server);          // as by a loss of power
+  void freeze(int server) const;  // it keeps its connections and answers nothing
+  void thaw(int server) const;
+  void restart(int server);         // on its own data; does not wait until it answers
+  void wipe(int server);            // kills it and deletes its data
+  void wait_until_healthy() const;  // a write goes through
+
+  // The server that leads, asked from `server`.
+  int leader(int server) const;
+  // Forgets the history up to the present.
+  void compact(int server) const;
+
+ private:
+  struct Server {
+    std::string name;
+    std::string url;
+    std::string peer_url;
+    std::optional<launcher::EtcdProcess> process{};
+  };
+
+  bool try_to_start(int servers);
+  void start(Server& server) const;
+  std::string ask(int server, const std::string& path, const std::string& body) const;
+  std::uint64_t number_in(const std::string& answer, const std::string& field) const;
+
+  TemporaryDirectory directory_;
+  std::optional<ServerCertificates> certificates_;
+  std::vector<Server> servers_;
+};
+
+// Waits until it is true, polling; false if it never is.
+template <typename Condition>
+bool becomes_true(Condition condition, std::chrono::milliseconds limit = std::chrono::seconds(10)) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return true;
+}
+
+}  // namespace everstep::elastic
