@@ -1,13 +1,11 @@
 #include "launcher/checkpoint/store_options.h"
 
+#include <utility>
+
 namespace everstep::launcher {
 
-std::vector<OptionSpec> store_options(bool required) {
+std::vector<OptionSpec> job_options() {
   return {
-      {.name = "checkpoint-dir",
-       .value_name = "DIR",
-       .help = "Where checkpoints are, in a directory per job",
-       .required = required},
       {.name = "job", .value_name = "NAME", .default_text = "job", .help = "Name of the job, and of its directory"},
       {.name = "secret-file",
        .value_name = "FILE",
@@ -15,9 +13,22 @@ std::vector<OptionSpec> store_options(bool required) {
   };
 }
 
+std::vector<OptionSpec> store_options(bool required) {
+  std::vector<OptionSpec> options = job_options();
+  options.insert(options.begin(), {.name = "checkpoint-dir",
+                                   .value_name = "DIR",
+                                   .help = "Where checkpoints are, in a directory per job",
+                                   .required = required});
+  return options;
+}
+
 StoreLocation read_store_location(const Config& config, Values& values, Outcome& failure) {
+  return read_job_location(values.path("checkpoint-dir"), config, values, failure);
+}
+
+StoreLocation read_job_location(std::string directory, const Config& config, Values& values, Outcome& failure) {
   StoreLocation location;
-  location.directory = values.path("checkpoint-dir");
+  location.directory = std::move(directory);
   location.job = values.path("job");
   const std::string secret_file = config.is_set("secret-file") ? values.path("secret-file") : "";
   failure = values.failure();

@@ -9,11 +9,13 @@
 
 namespace everstep::launcher {
 
-// --checkpoint-dir, --job and --secret-file, under the names that all commands use.
+// --job and --secret-file, under the names that all commands use; and --checkpoint-dir before them.
+std::vector<OptionSpec> job_options();
 std::vector<OptionSpec> store_options(bool required);
 
-// Reads them; --checkpoint-dir must be set. Fills `failure` instead if one does not fit.
+// Reads them; --checkpoint-dir must be set, unless the directory is given. Fills `failure` instead if one does not fit.
 StoreLocation read_store_location(const Config& config, Values& values, Outcome& failure);
+StoreLocation read_job_location(std::string directory, const Config& config, Values& values, Outcome& failure);
 
 // For an error of open_checkpoint_store(): a place that is no directory is a wrong --checkpoint-dir, no damage.
 Failure blame_store(const Config& config, const Error& error);

@@ -3,7 +3,8 @@
 namespace everstep::launcher {
 
 std::vector<Command> all_commands() {
-  return {train_command(), plan_command(), schedule_command(), simulate_command(), checkpoint_command()};
+  return {train_command(),      plan_command(),  schedule_command(), simulate_command(),
+          checkpoint_command(), audit_command(), replay_command()};
 }
 
 }  // namespace everstep::launcher

@@ -1,24 +1,23 @@
 #include <algorithm>
-#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "base/log_line.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/output_file.h"
+#include "launcher/elastic/elastic_options.h"
+#include "launcher/elastic/elastic_train.h"
 #include "launcher/files.h"
 #include "launcher/lineage.h"
 #include "launcher/train/checkpoint_committer.h"
-#include "launcher/train/checkpoint_session.h"
 #include "launcher/train/host.h"
-#include "launcher/train/run_directory.h"
+#include "launcher/train/prepared_run.h"
+#include "launcher/train/run_end.h"
 #include "launcher/train/run_reporter.h"
 #include "launcher/train/run_summary.h"
 #include "launcher/train/run_trace.h"
 #include "launcher/train/supervisor.h"
-#include "launcher/train/train_plan.h"
 #include "launcher/train/worker_arguments.h"
 
 namespace everstep::launcher {
@@ -26,92 +25,7 @@ namespace {
 
 constexpr std::size_t kLargestWorkerTrace = std::size_t{1} << 30;
 
-// All that is known before the first worker starts.
-struct Job {
-  Config config;  // in force
-  TrainRequest request;
-  TrainPlan plan;
-  std::uint64_t lineage = 0;
-  RunDirectory directory;
-  std::optional<CheckpointSession> checkpoints;
-
-  // A run that goes on has been here before.
-  std::int64_t steps_before() const {
-    return checkpoints && checkpoints->start ? checkpoints->start->manifest.version.value : 0;
-  }
-  int workers() const { return static_cast<int>(plan.plan.workers.size()); }
-};
-
-Outcome check_pipelines(const Config& config, const Job& job) {
-  const scheduler::Plan& plan = job.plan.plan;
-  if (job.request.pipelines.value_or(plan.pipelines) == plan.pipelines) return {};
-  return config.reject("pipelines", "the plan is " + describe(plan.kind, plan.depth, plan.pipelines, plan.width),
-                       "amdp has half as many pipelines as its depth, two-directions two, the others one");
-}
-
-// Workers open the data for themselves; here it is only to find what is wrong with it before they start.
-Outcome check_data(const Config& config, const TrainRequest& request) {
-  if (!request.data) return {};
-  const auto data = open_data(*request.data, request.options.model);
-  if (!data) return config.blame("data", data.error());
-  if (request.options.evaluate_every > 0 && (*data)->validation_minibatches() == 0) {
-    return config.reject("eval-every", "there is not one minibatch of data to validate on",
-                         "a larger --validation-fraction, or more data");
-  }
-  return {};
-}
-
-// A run that goes on has the settings of its checkpoint where it has none of its own.
-Outcome open_checkpoints(const Config& config, Job& job, Streams& streams) {
-  Outcome failure = open_session(config, job.request, job.plan, job.lineage, streams, job.checkpoints.emplace());
-  if (failure) return failure;
-  job.lineage = job.checkpoints->lineage;
-  job.config = job.checkpoints->config;
-  job.request = read_train_request(job.config, host_memory_bytes(), failure);
-  return failure;
-}
-
-// Everything that can be checked is, before the run's directory is made: a refusal leaves nothing behind.
-Outcome prepare(const Config& config, Job& job, Streams& streams) {
-  Outcome failure;
-  job.config = config;
-  job.request = read_train_request(config, host_memory_bytes(), failure);
-  if (failure) return failure;
-  auto plan = make_train_plan(job.request);
-  if (!plan) return plan.error();
-  job.plan = *std::move(plan);
-  failure = check_pipelines(config, job);
-  if (!failure) failure = check_data(config, job.request);
-  if (failure) return failure;
-  job.lineage = random_lineage();
-  return job.request.checkpoints ? open_checkpoints(config, job, streams) : Outcome();
-}
-
-Outcome make_directory(Job& job) {
-  const bool is_named = !job.request.output.empty();
-  const bool goes_on = job.request.checkpoints && job.request.checkpoints->resume != ResumeWish{};
-  auto directory =
-      make_run_directory(is_named ? job.request.output : default_run_path(std::time(nullptr), job.lineage), goes_on);
-  if (!directory) return job.config.blame("output", directory.error());
-  job.directory = *std::move(directory);
-  if (const Status kept = write_file(job.directory.config(), print_config(job.config)); !kept) return kept.error();
-  return {};
-}
-
-void log_plan(const Job& job, Streams& streams) {
-  const scheduler::Plan& plan = job.plan.plan;
-  streams.log << LogLine("plan_chosen")
-                     .add("plan", describe(plan.kind, plan.depth, plan.pipelines, plan.width))
-                     .add("window", plan.window)
-                     .add("workers", job.workers())
-                     .add("reason", job.plan.reason)
-                     .text()
-              << std::endl;
-  const int idle = job.request.workers - job.workers();
-  if (idle > 0) streams.log << LogLine("workers_not_needed").add("workers", idle).text() << std::endl;
-}
-
-WorkerIdentity identity_of(const Job& job, int rank) {
+WorkerIdentity identity_of(const PreparedRun& job, int rank) {
   WorkerIdentity identity{rank, job.lineage, job.directory.path};
   if (job.checkpoints) {
     identity.generation = job.checkpoints->generation;
@@ -120,7 +34,7 @@ WorkerIdentity identity_of(const Job& job, int rank) {
   return identity;
 }
 
-Supervision supervision_of(const Job& job, RunReporter& reporter) {
+Supervision supervision_of(const PreparedRun& job, RunReporter& reporter) {
   Supervision supervision;
   for (int rank = 0; rank < job.workers(); ++rank) {
     supervision.workers.push_back({sibling_program("everstep-worker"),
@@ -133,17 +47,11 @@ Supervision supervision_of(const Job& job, RunReporter& reporter) {
   supervision.on_step = [&reporter](const trainer::StepReport& report) { reporter.on_step(report); };
   supervision.on_validation = [&reporter](const Validation& validation) { reporter.on_validation(validation.loss); };
   supervision.on_event = [&reporter](const std::string& event) { reporter.note(event); };
-  supervision.on_stop_request = [&reporter](int signal) {
-    reporter.note(LogLine("stopping")
-                      .add("signal", signal_name(signal))
-                      .add("until", "the end of the window")
-                      .add("at_once", "with a second signal")
-                      .text());
-  };
+  supervision.on_stop_request = [&reporter](int signal) { reporter.note(stopping_event(signal)); };
   return supervision;
 }
 
-RunSummary summary_of(const Job& job, const RunReporter& reporter, const std::vector<Finished>& finished) {
+RunSummary summary_of(const PreparedRun& job, const RunReporter& reporter, const std::vector<Finished>& finished) {
   RunSummary summary;
   summary.steps = finished.front().steps;
   summary.skipped = finished.front().skipped;
@@ -158,7 +66,7 @@ RunSummary summary_of(const Job& job, const RunReporter& reporter, const std::ve
   return summary;
 }
 
-Outcome write_trace(const Job& job, Streams& streams) {
+Outcome write_trace(const PreparedRun& job, Streams& streams) {
   std::vector<std::string> workers;
   for (int rank = 0; rank < job.workers(); ++rank) {
     auto text = read_file(job.directory.worker_trace(rank), kLargestWorkerTrace);
@@ -172,7 +80,7 @@ Outcome write_trace(const Job& job, Streams& streams) {
   return {};
 }
 
-std::unique_ptr<CheckpointCommitter> make_committer(const Job& job) {
+std::unique_ptr<CheckpointCommitter> make_committer(const PreparedRun& job) {
   if (!job.checkpoints) return nullptr;
   return std::make_unique<CheckpointCommitter>(facts_of(*job.checkpoints, job.request, job.plan), job.workers(),
                                                job.request.checkpoints->retention, job.checkpoints->store->ports(),
@@ -188,26 +96,29 @@ void await(CheckpointCommitter* committer, RunReporter& reporter) {
   }
 }
 
-// Training may have ended well and yet be lost.
 Outcome failure_of_last_checkpoint(const CheckpointCommitter* committer) {
-  if (committer == nullptr) return {};
-  const Status last = committer->last();
-  if (last) return {};
-  Error error = last.error();
-  error.message = "training ended, but its last checkpoint could not be saved: " + error.message;
-  return Failure(std::move(error));
+  if (committer == nullptr || committer->last()) return {};
+  return last_checkpoint_lost(committer->last().error());
 }
 
-Outcome run(const Config& config, Streams& streams) {
-  Job job;
-  Outcome failure = prepare(config, job, streams);
+// Workers that neither come nor go need none of these.
+Outcome refuse_elastic_options(const Config& config) {
+  for (const OptionSpec& option : elastic_options()) {
+    if (option.name == "etcd" || config.setting(option.name).source != Source::kFlag) continue;
+    return config.reject(option.name, "has no meaning with --etcd=none", "leave one of the two out");
+  }
+  return {};
+}
+
+Outcome train_fixed(const Config& config, Streams& streams) {
+  Outcome failure = refuse_elastic_options(config);
+  if (failure) return failure;
+  PreparedRun job;
+  failure = prepare_run(config, random_lineage(), streams, job);
   if (failure) return failure;
   const trainer::TrainOptions& options = job.request.options;
   if (job.steps_before() >= options.steps) {
-    streams.log << LogLine("nothing_to_do").add("step", job.steps_before()).add("steps", options.steps).text()
-                << std::endl;
-    const storage::Manifest& last = job.checkpoints->start->manifest;
-    streams.out << (job.request.json ? idle_summary_json(last) + "\n" : idle_summary_text(last));
+    tell_idle_run(job, streams);
     return {};
   }
   failure = make_directory(job);
@@ -234,10 +145,11 @@ Outcome run(const Config& config, Streams& streams) {
   streams.out << (job.request.json ? summary_json(summary) + "\n" : summary_text(summary));
   if (!failure) failure = failure_of_last_checkpoint(committer.get());
   if (failure || summary.steps == options.steps) return failure;
-  return Failure({ErrorCode::kCancelled,
-                  "stopped after " + std::to_string(summary.steps) + " of " + std::to_string(options.steps) +
-                      " steps: " + signal_name(end.stop_signal.value_or(0)),
-                  ""});
+  return stopped_early(summary.steps, options.steps, end.stop_signal);
+}
+
+Outcome run(const Config& config, Streams& streams) {
+  return config.setting("etcd").text == "none" ? train_fixed(config, streams) : train_elastic(config, streams);
 }
 
 }  // namespace

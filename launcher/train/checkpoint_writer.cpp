@@ -21,13 +21,13 @@ storage::CheckpointName name_of(const trainer::StagedCut& cut, Generation genera
   return {generation, cut.position, cut.nonce};
 }
 
-storage::LedgerEntry entry_of(const trainer::WindowHistory& window, const WriterSetup& setup) {
+storage::LedgerEntry entry_of(const trainer::WindowHistory& window) {
   storage::LedgerEntry entry;
   entry.window = window.window;
   entry.first = window.first;
-  entry.end = window.first + static_cast<int>(window.losses.size());
-  entry.generation = setup.generation;
-  entry.plan = setup.plan;
+  entry.end = window.end;
+  entry.generation = window.generation;
+  entry.plan = window.plan;
   entry.flushed = window.flushed;
   entry.skipped = window.skipped;
   entry.losses = window.losses;
@@ -41,8 +41,8 @@ Status status_of(Verdict::Kind verdict) {
 }  // namespace
 
 std::uint64_t largest_history_bytes(std::int64_t windows, std::int64_t minibatches) {
-  constexpr std::uint64_t kPerWindow = 384;  // names, numbers and the plan's text
-  constexpr std::uint64_t kPerLoss = 40;     // indentation, sign, 17 digits, exponent, comma
+  constexpr std::uint64_t kPerWindow = 1184;  // names, numbers and the plan's text
+  constexpr std::uint64_t kPerLoss = 40;      // indentation, sign, 17 digits, exponent, comma
   return static_cast<std::uint64_t>(windows) * kPerWindow + static_cast<std::uint64_t>(minibatches) * kPerLoss;
 }
 
@@ -58,12 +58,16 @@ CheckpointWriter::CheckpointWriter(WriterSetup setup, storage::CatalogPorts port
       thread_([this] { run(); }) {}
 
 CheckpointWriter::~CheckpointWriter() {
+  break_off();
+  thread_.join();
+}
+
+void CheckpointWriter::break_off() {
   {
     const std::scoped_lock lock(mutex_);
     closing_ = true;
   }
   changed_.notify_all();
-  thread_.join();
 }
 
 bool CheckpointWriter::idle() {
@@ -78,6 +82,7 @@ void CheckpointWriter::save(trainer::StagedCut cut) {
     stage_ = Stage::kWriting;
     name_ = name_of(cut, setup_.generation);
     verdict_.reset();
+    history_.insert(history_.end(), cut.history.begin(), cut.history.end());
     cut_ = std::move(cut);
   }
   changed_.notify_all();
@@ -89,7 +94,8 @@ void CheckpointWriter::skipped(Position position) {
 
 Status CheckpointWriter::finish() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return stage_ == Stage::kIdle; });
+  changed_.wait(lock, [this] { return stage_ == Stage::kIdle || closing_; });
+  if (stage_ != Stage::kIdle) return Error{ErrorCode::kCancelled, "the save was broken off", ""};
   return last_;
 }
 
@@ -122,10 +128,7 @@ void CheckpointWriter::run() {
 void CheckpointWriter::save_part(const trainer::StagedCut& cut) {
   const auto start = Clock::now();
   const storage::CheckpointName name = name_of(cut, setup_.generation);
-  const auto shard = caught([&] {
-    remember(cut.history);
-    return write(cut);
-  });
+  const auto shard = caught([&] { return write(cut); });
   {
     const std::scoped_lock lock(mutex_);
     stage_ = Stage::kAwaitingVerdict;
@@ -138,15 +141,14 @@ void CheckpointWriter::save_part(const trainer::StagedCut& cut) {
   }
 }
 
-void CheckpointWriter::remember(const std::vector<trainer::WindowHistory>& windows) {
-  for (const trainer::WindowHistory& window : windows) {
-    if (setup_.rank == 0) history_.push_back(entry_of(window, setup_));
-  }
+std::vector<trainer::WindowHistory> CheckpointWriter::uncommitted() {
+  const std::scoped_lock lock(mutex_);
+  return history_;
 }
 
 Status CheckpointWriter::check_history() const {
   std::int64_t minibatches = 0;
-  for (const storage::LedgerEntry& entry : history_) minibatches += std::ssize(entry.losses);
+  for (const trainer::WindowHistory& entry : history_) minibatches += std::ssize(entry.losses);
   if (largest_history_bytes(std::ssize(history_), minibatches) <= kLargestHistory) return {};
   return Error{
       ErrorCode::kUnavailable,
@@ -215,7 +217,7 @@ storage::Shard CheckpointWriter::shard_of(const trainer::StagedCut& cut, std::ve
   for (const trainer::MinibatchLoss& loss : cut.losses) shard.window_losses.push_back({loss.minibatch, loss.loss});
   std::sort(shard.window_losses.begin(), shard.window_losses.end(),
             [](const auto& a, const auto& b) { return a.minibatch < b.minibatch; });
-  shard.history = history_;
+  if (setup_.rank == 0) std::transform(history_.begin(), history_.end(), std::back_inserter(shard.history), entry_of);
   return shard;
 }
 
@@ -240,7 +242,6 @@ void CheckpointWriter::settle(Verdict::Kind verdict) {
   if (verdict == Verdict::Kind::kCommitted) {
     predecessor_ = name_;
     predecessor_files_ = std::exchange(files_, {});
-    history_.clear();
   } else if (verdict == Verdict::Kind::kAbandoned) {
     static_cast<void>(caught([this]() -> Status {
       remove_files(name_);
@@ -252,6 +253,7 @@ void CheckpointWriter::settle(Verdict::Kind verdict) {
   written_.clear();
   {
     const std::scoped_lock lock(mutex_);
+    if (verdict == Verdict::Kind::kCommitted) history_.clear();
     last_ = status_of(verdict);
     stage_ = Stage::kIdle;
   }

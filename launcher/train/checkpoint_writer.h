@@ -58,6 +58,12 @@ class CheckpointWriter final : public trainer::CheckpointSink {
   void skipped(Position position) override;
   Status finish() override;
 
+  // From any thread: saves nothing more and waits for no verdict; finish() returns kCancelled.
+  void break_off();
+
+  // What was handed over and no checkpoint has committed, as far as this writer knows.
+  std::vector<trainer::WindowHistory> uncommitted();
+
   // From any thread. A verdict about another checkpoint than the one at hand is ignored.
   void take(const Verdict& verdict);
 
@@ -67,7 +73,6 @@ class CheckpointWriter final : public trainer::CheckpointSink {
   void run();
   void save_part(const trainer::StagedCut& cut);
   Status check_history() const;
-  void remember(const std::vector<trainer::WindowHistory>& windows);
   Result<storage::WriterTag> write(const trainer::StagedCut& cut);
   Result<std::vector<storage::FileRecord>> write_files(const trainer::StagedCut& cut);
   storage::Shard shard_of(const trainer::StagedCut& cut, std::vector<storage::FileRecord> files);
@@ -88,13 +93,13 @@ class CheckpointWriter final : public trainer::CheckpointSink {
   std::vector<storage::FileRecord> predecessor_files_;  // this worker's, by block and kind
   std::vector<storage::FileRecord> files_;              // of the save at hand, complete
   std::vector<std::string> written_;                    // their paths, and those of files that came to nothing
-  std::vector<storage::LedgerEntry> history_;           // not committed yet
 
   std::mutex mutex_;
   std::condition_variable changed_;
   Stage stage_ = Stage::kIdle;
   std::optional<trainer::StagedCut> cut_;
-  storage::CheckpointName name_;  // of the save at hand
+  storage::CheckpointName name_;                 // of the save at hand
+  std::vector<trainer::WindowHistory> history_;  // not committed yet; does not change while a save is at hand
   std::optional<Verdict::Kind> verdict_;
   Status last_;
   bool closing_ = false;

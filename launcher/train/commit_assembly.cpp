@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "scheduler/plan_text.h"
+
 namespace everstep::launcher {
 namespace {
 
@@ -54,26 +56,35 @@ std::vector<LedgerEntry> history_of(const std::vector<Shard>& shards) {
   return history;
 }
 
-// Mean of the last finished window, as far as it is known and finite.
-std::optional<double> last_loss(const std::vector<LedgerEntry>& history, const Parent& parent) {
-  if (history.empty()) return parent ? parent->manifest.loss : std::nullopt;
-  const LedgerEntry& last = history.back();
-  Losses losses = losses_of_parent(parent, last.window);
-  for (int i = last.first; i < last.end; ++i) losses[i] = last.losses[i - last.first];
+// Mean of the last finished window, as far as it is known and finite. Several generations may have worked on it.
+std::optional<double> last_loss(const std::vector<LedgerEntry>& history, const Parent& parent, int window) {
+  const auto last =
+      std::find_if(history.rbegin(), history.rend(), [&](const auto& entry) { return entry.end == window; });
+  if (last == history.rend()) return parent ? parent->manifest.loss : std::nullopt;
+  Losses losses = losses_of_parent(parent, last->window);
+  for (const LedgerEntry& entry : history) {
+    if (entry.window != last->window) continue;
+    for (int i = entry.first; i < entry.end; ++i) losses[i] = entry.losses[i - entry.first];
+  }
   const double sum = std::accumulate(losses.begin(), losses.end(), 0.0,
                                      [](double so_far, const auto& loss) { return so_far + loss.second; });
   const double mean = sum / static_cast<double>(losses.size());
   return std::isfinite(mean) ? std::optional(mean) : std::nullopt;
 }
 
-LedgerEntry unfinished_entry(const RunFacts& run, const Shard& shard, const Losses& losses) {
+// What this generation ran of the unfinished window: `history` tells of those before it.
+LedgerEntry unfinished_entry(const RunFacts& run, const Shard& shard, const Losses& losses,
+                             const std::vector<LedgerEntry>& history) {
   LedgerEntry entry;
   entry.window = shard.version.value;
+  if (!history.empty() && history.back().window == entry.window) entry.first = history.back().end;
   entry.end = static_cast<int>(losses.size());
   entry.generation = run.generation;
   entry.plan = run.plan_text;
   entry.flushed = shard.began_drained;
-  for (const auto& [minibatch, loss] : losses) entry.losses.push_back(loss);
+  for (const auto& [minibatch, loss] : losses) {
+    if (minibatch >= entry.first) entry.losses.push_back(loss);
+  }
   return entry;
 }
 
@@ -141,9 +152,7 @@ Manifest describe_run(const RunFacts& run, const Shard& shard) {
 
 }  // namespace
 
-std::string ledger_plan_text(const scheduler::Plan& plan) {
-  return describe(plan.kind, plan.depth, plan.pipelines, plan.width) + " M=" + std::to_string(plan.window);
-}
+std::string ledger_plan_text(const scheduler::Plan& plan) { return scheduler::plan_text(plan); }
 
 storage::StoredPlan stored_plan(const scheduler::Plan& plan) {
   const scheduler::ScheduleRequest request = request_of(plan);
@@ -171,7 +180,7 @@ Result<CommitRequest> assemble_commit(const RunFacts& run, const std::vector<Sha
   manifest.files = files_of(shards);
 
   std::vector<LedgerEntry> entries = history_of(shards);
-  manifest.loss = last_loss(entries, parent);
+  manifest.loss = last_loss(entries, parent, run.plan.window);
   if (parent) {
     manifest.flushed = parent->manifest.flushed;
     manifest.skipped = parent->manifest.skipped;
@@ -183,7 +192,7 @@ Result<CommitRequest> assemble_commit(const RunFacts& run, const std::vector<Sha
                            std::to_string(into_window));
     }
     for (const auto& [minibatch, loss] : losses) manifest.window_losses.push_back({minibatch, loss});
-    entries.push_back(unfinished_entry(run, shards.front(), losses));
+    entries.push_back(unfinished_entry(run, shards.front(), losses, entries));
   }
   request.ledger = segment_of(run, manifest, parent, std::move(entries));
   list_windows(manifest, request.ledger.entries);

@@ -20,9 +20,11 @@ ControlLink::~ControlLink() {
 }
 
 void ControlLink::send(const FromWorker& message) const {
-  const bool is_news = std::holds_alternative<Alive>(message) || std::holds_alternative<Validation>(message) ||
-                       std::holds_alternative<SaveSkipped>(message) ||
-                       std::holds_alternative<trainer::StepReport>(message);
+  const bool is_news =
+      std::holds_alternative<Alive>(message) || std::holds_alternative<Validation>(message) ||
+      std::holds_alternative<SaveSkipped>(message) || std::holds_alternative<trainer::StepReport>(message) ||
+      std::holds_alternative<ElasticStep>(message) || std::holds_alternative<GenerationChanged>(message) ||
+      std::holds_alternative<WorkerNote>(message);
   socket_.send(encode(message), is_news ? ControlSocket::WhenFull::kDrop : ControlSocket::WhenFull::kWait);
 }
 

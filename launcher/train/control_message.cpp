@@ -36,13 +36,29 @@ Json to_json(const Hello& hello) {
 
 Json to_json(const Alive&) { return typed("alive"); }
 
-Json to_json(const StepReport& report) {
-  Json json = typed("step");
+Json with_report(Json json, const StepReport& report) {
   json.set("step", report.step).set("at", report.at).set("skipped", report.skipped);
   json.set("loss", finite_or_null(report.loss)).set("gradient_norm", finite_or_null(report.gradient_norm));
   json.set("learning_rate", finite_or_null(report.learning_rate)).set("busy", finite_or_null(report.busy));
   return json;
 }
+
+Json to_json(const StepReport& report) { return with_report(typed("step"), report); }
+
+Json to_json(const ElasticStep& step) {
+  return with_report(typed("elastic_step").set("generation", step.generation.value), step.report);
+}
+
+Json to_json(const GenerationChanged& change) {
+  Json json = typed("generation");
+  json.set("generation", change.generation.value).set("plan", change.plan).set("workers", change.workers);
+  json.set("spares", change.spares).set("reason", change.reason).set("base", change.base).set("step", change.step);
+  json.set("detect", change.phases.detect).set("agree", change.phases.agree).set("connect", change.phases.connect);
+  json.set("move", change.phases.move).set("first_step", change.phases.first_step);
+  return json.set("stall", change.stall).set("redone", change.redone);
+}
+
+Json to_json(const WorkerNote& note) { return typed("note").set("event", note.event); }
 
 Json to_json(const Validation& validation) {
   return typed("validation").set("step", validation.step).set("loss", finite_or_null(validation.loss));
@@ -197,6 +213,25 @@ StepReport read_step(Members& members) {
   return report;
 }
 
+GenerationChanged read_change(Members& members) {
+  GenerationChanged change;
+  change.generation = {members.integer("generation")};
+  change.plan = members.text("plan");
+  change.workers = static_cast<int>(members.integer("workers"));
+  change.spares = static_cast<int>(members.integer("spares"));
+  change.reason = members.text("reason");
+  change.base = members.text("base");
+  change.step = members.integer("step");
+  change.phases.detect = members.number("detect");
+  change.phases.agree = members.number("agree");
+  change.phases.connect = members.number("connect");
+  change.phases.move = members.number("move");
+  change.phases.first_step = members.number("first_step");
+  change.stall = members.number("stall");
+  change.redone = members.integer("redone");
+  return change;
+}
+
 Error read_error(Members& members) {
   Error error{ErrorCode::kInternal, members.text("message"), members.text("hint")};
   const std::string code = members.text("code");
@@ -233,6 +268,9 @@ Result<FromWorker> decode_from_worker(std::string_view text) {
     if (type == "hello") return Hello{members.text("setup"), members.bytes("address"), members.settings("libraries")};
     if (type == "alive") return Alive{};
     if (type == "step") return read_step(members);
+    if (type == "elastic_step") return ElasticStep{{members.integer("generation")}, read_step(members)};
+    if (type == "generation") return read_change(members);
+    if (type == "note") return WorkerNote{members.text("event")};
     if (type == "validation") return Validation{members.integer("step"), members.number("loss")};
     if (type == "finished") {
       return Finished{members.integer("steps"), members.integer("skipped"), members.integer("peak_bytes")};

@@ -72,9 +72,50 @@ struct SaveSkipped {
   bool operator==(const SaveSkipped&) const = default;
 };
 
+// From the workers of an elastic job, all with the same numbers: an update of that generation.
+struct ElasticStep {
+  Generation generation;
+  trainer::StepReport report;
+};
+
+// From the workers of an elastic job, all with the same words, after a generation's first update: how it came about
+// and what the change cost.
+struct GenerationChanged {
+  // How long each part took, in seconds.
+  struct Phases {
+    double detect = 0;
+    double agree = 0;
+    double connect = 0;
+    double move = 0;
+    double first_step = 0;
+
+    bool operator==(const Phases&) const = default;
+  };
+
+  Generation generation;
+  std::string plan;  // "amdp D=4 P=2 W=1"
+  int workers = 0;   // of the plan
+  int spares = 0;
+  std::string reason;
+  std::string base;       // what it started from: "beginning", "memory" or "checkpoint"
+  std::int64_t step = 0;  // where: updates made before it
+  Phases phases;
+  double stall = 0;         // seconds from the last update before it to its first
+  std::int64_t redone = 0;  // minibatches
+
+  bool operator==(const GenerationChanged&) const = default;
+};
+
+// From any worker: an event for the log that people read.
+struct WorkerNote {
+  std::string event;
+
+  bool operator==(const WorkerNote&) const = default;
+};
+
 // A StepReport comes from worker 0 alone, since all have the same. An Error is a worker's last word.
-using FromWorker =
-    std::variant<Hello, Alive, trainer::StepReport, Validation, ShardSaved, SaveFailed, SaveSkipped, Finished, Error>;
+using FromWorker = std::variant<Hello, Alive, trainer::StepReport, Validation, ShardSaved, SaveFailed, SaveSkipped,
+                                ElasticStep, GenerationChanged, WorkerNote, Finished, Error>;
 
 // To every worker, once all said hello: the addresses by rank.
 struct Start {

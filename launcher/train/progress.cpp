@@ -50,11 +50,12 @@ std::string progress_text(const trainer::StepReport& report, const RunStatistics
   return text.substr(0, columns);
 }
 
-std::string progress_event(const trainer::StepReport& report, const RunStatistics& statistics, std::int64_t steps) {
-  return LogLine("step")
-      .add("step", report.step)
-      .add("steps", steps)
-      .add("loss", loss_text(report.loss))
+std::string progress_event(const trainer::StepReport& report, const RunStatistics& statistics, std::int64_t steps,
+                           std::optional<Generation> generation) {
+  LogLine event("step");
+  event.add("step", report.step).add("steps", steps);
+  if (generation) event.add("generation", generation->value);
+  return event.add("loss", loss_text(report.loss))
       .add("tokens_per_s", fixed_text(statistics.last_tokens_per_s(), 0))
       .add("busy", fixed_text(report.busy, 3))
       .add("seconds_left", fixed_text(seconds_left(report, statistics, steps), 0))

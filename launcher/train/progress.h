@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 
 #include "launcher/train/run_statistics.h"
@@ -13,7 +14,8 @@ std::string progress_text(const trainer::StepReport& report, const RunStatistics
                           std::size_t columns);
 
 // The same as an event for a log.
-std::string progress_event(const trainer::StepReport& report, const RunStatistics& statistics, std::int64_t steps);
+std::string progress_event(const trainer::StepReport& report, const RunStatistics& statistics, std::int64_t steps,
+                           std::optional<Generation> generation = {});
 
 // "2.4153", or that it is not finite.
 std::string loss_text(double loss);

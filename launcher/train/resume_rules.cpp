@@ -30,7 +30,14 @@ constexpr std::array<std::string_view, 7> kCheckpoints{"checkpoint-dir", "checkp
                                                        "keep-best",      "resume",           "secret-file"};
 constexpr std::array<std::string_view, 1> kMayHaveMoved{"data"};  // its digest tells whether it is the same
 
-constexpr std::array<Names, 6> kMayDiffer{kLength, kPlan, kEqualBits, kProcesses, kCheckpoints, kMayHaveMoved};
+constexpr std::array<std::string_view, 15> kMembership{
+    "etcd",      "etcd-ca",           "etcd-cert",   "etcd-key",      "etcd-plain-text",
+    "lease-ttl", "etcd-outage-limit", "min-workers", "join-debounce", "join-interval",
+    "advertise", "port-range",        "metrics",     "notice",        "notice-url"};
+constexpr std::array<std::string_view, 1> kSupervision{"restart"};
+
+constexpr std::array<Names, 8> kMayDiffer{kLength,      kPlan,         kEqualBits,  kProcesses,
+                                          kCheckpoints, kMayHaveMoved, kMembership, kSupervision};
 
 bool may_differ(std::string_view name) {
   return std::any_of(kMayDiffer.begin(), kMayDiffer.end(),
@@ -45,21 +52,21 @@ std::optional<bool> compare_as(const std::string& a, const std::string& b) {
   return *number_a == *number_b;
 }
 
-// 0.10 is 0.1. Whole numbers first: large ones that differ may be the same double.
+std::string shown(const std::string& value) { return value.empty() ? "not set" : value; }
+
+}  // namespace
+
 bool is_same_value(const std::string& a, const std::string& b) {
   if (a == b) return true;
+  // Whole numbers first: large ones that differ may be the same double.
   if (const auto same = compare_as<std::int64_t>(a, b)) return *same;
   return compare_as<double>(a, b).value_or(false);
 }
 
-std::string shown(const std::string& value) { return value.empty() ? "not set" : value; }
-
-std::string difference(const std::string& name, const std::string& old_value, const std::string& new_value) {
+std::string setting_difference(const std::string& name, const std::string& old_value, const std::string& new_value) {
   if (name == kDataDigest) return "--data (another file: size or contents differ)";
   return "--" + name + " (was " + shown(old_value) + ", is " + shown(new_value) + ")";
 }
-
-}  // namespace
 
 storage::Settings stored_settings(const Config& config, const std::string& data_digest) {
   storage::Settings settings;
@@ -95,7 +102,7 @@ Status check_same_settings(const storage::Settings& stored, const storage::Setti
     const auto found =
         std::find_if(now.begin(), now.end(), [&](const auto& setting) { return setting.first == old.first; });
     if (found == now.end() || is_same_value(old.second, found->second)) continue;
-    differences += (differences.empty() ? "" : ", ") + difference(old.first, old.second, found->second);
+    differences += (differences.empty() ? "" : ", ") + setting_difference(old.first, old.second, found->second);
   }
   if (differences.empty()) return {};
   return invalid_argument("the checkpoint was made with other settings: " + differences,

@@ -27,6 +27,12 @@ std::optional<std::string> rate_steps_event(const Config& config, const storage:
 // recomputation, files, logs and checkpoints. What the checkpoint does not know (an imported one) is not compared.
 Status check_same_settings(const storage::Settings& stored, const storage::Settings& now);
 
+// Whether two texts of one setting mean the same: 0.10 is 0.1.
+bool is_same_value(const std::string& a, const std::string& b);
+
+// "--lr (was 0.1, is 0.2)", for people.
+std::string setting_difference(const std::string& name, const std::string& old_value, const std::string& new_value);
+
 // Where the trainer goes on from that checkpoint under that plan.
 trainer::ResumePoint resume_point(const storage::Manifest& manifest, const scheduler::Plan& plan);
 

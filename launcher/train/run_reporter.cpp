@@ -38,6 +38,11 @@ void RunReporter::on_step(const trainer::StepReport& report) {
   if (report.at - shown_at_ >= pause || report.step == run_.steps) show(report);
 }
 
+void RunReporter::on_generation(Generation generation, std::string shape) {
+  generation_ = generation;
+  shape_ = std::move(shape) + "  ";
+}
+
 void RunReporter::on_validation(double loss) {
   validation_loss_ = loss;
   write_metrics(loss);
@@ -46,16 +51,16 @@ void RunReporter::on_validation(double loss) {
 void RunReporter::write_metrics(std::optional<double> validation_loss) {
   if (std::exchange(is_written_, true)) return;
   const bool was_good = metrics_.good();
-  metrics_ << metrics_line(*last_, statistics_, validation_loss) << std::endl;
+  metrics_ << metrics_line(*last_, statistics_, validation_loss, generation_) << std::endl;
   if (was_good && !metrics_.good()) note(LogLine("metrics_lost").add("path", run_.metrics_path).text());
 }
 
 void RunReporter::show(const trainer::StepReport& report) {
   shown_at_ = report.at;
   if (line_.is_visible()) {
-    line_.show(progress_text(report, statistics_, run_.steps, streams_.log_columns));
+    line_.show(shape_ + progress_text(report, statistics_, run_.steps, streams_.log_columns));
   } else {
-    streams_.log << progress_event(report, statistics_, run_.steps) << std::endl;
+    streams_.log << progress_event(report, statistics_, run_.steps, generation_) << std::endl;
   }
 }
 

@@ -27,6 +27,8 @@ class RunReporter {
   void on_step(const trainer::StepReport& report);
   // Of the step that was told last.
   void on_validation(double loss);
+  // Of an elastic job: what the progress line begins with from now on, and the generation of the steps to come.
+  void on_generation(Generation generation, std::string shape);
   // An event in the log that does not disturb the progress line.
   void note(const std::string& event);
   // Leaves the progress line as it is.
@@ -47,6 +49,8 @@ class RunReporter {
   std::optional<trainer::StepReport> last_;
   bool is_written_ = true;  // the metrics of the last step, which may wait for its validation
   std::optional<double> validation_loss_;
+  std::optional<Generation> generation_;
+  std::string shape_;
   Tick shown_at_ = 0;
   ProgressLine line_;
 };

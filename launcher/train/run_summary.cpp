@@ -31,13 +31,30 @@ std::string checkpoints_text(const CheckpointCounts& counts) {
          std::to_string(counts.failed) + " failed";
 }
 
+Json elastic_json(const ElasticCounts& counts) {
+  Json json = Json::object();
+  json.set("generations", counts.generations).set("changes", counts.changes);
+  return json.set("minibatches_redone", counts.redone).set("goodput", counts.goodput);
+}
+
+// "3 generations, 2 changes of membership, 14 minibatches redone, goodput 0.982"
+std::string elastic_text(const ElasticCounts& counts) {
+  const auto counted = [](std::int64_t number, const std::string& one, const std::string& many) {
+    return std::to_string(number) + " " + (number == 1 ? one : many);
+  };
+  return counted(counts.generations, "generation", "generations") + ", " +
+         counted(counts.changes, "change of membership", "changes of membership") + ", " +
+         counted(counts.redone, "minibatch", "minibatches") + " redone, goodput " + fixed_text(counts.goodput, 3);
+}
+
 std::string mib_text(std::int64_t bytes) { return fixed_text(static_cast<double>(bytes) / (1 << 20), 0) + " MiB"; }
 
 }  // namespace
 
 std::string metrics_line(const trainer::StepReport& report, const RunStatistics& statistics,
-                         std::optional<double> validation_loss) {
+                         std::optional<double> validation_loss, std::optional<Generation> generation) {
   Json json = Json::object();
+  if (generation) json.set("generation", generation->value);
   json.set("step", report.step).set("loss", finite_or_null(report.loss));
   json.set("learning_rate", finite_or_null(report.learning_rate));
   json.set("gradient_norm", finite_or_null(report.gradient_norm)).set("skipped", report.skipped);
@@ -56,6 +73,7 @@ std::string summary_json(const RunSummary& summary) {
   json.set("memory",
            Json::object().set("peak_bytes", summary.peak_bytes).set("predicted_bytes", summary.predicted_bytes));
   if (summary.checkpoints) json.set("checkpoints", checkpoints_json(*summary.checkpoints));
+  if (summary.elastic) json.set("elastic", elastic_json(*summary.elastic));
   json.set("plan", plan_json(summary.plan)).set("output", summary.output);
   return storage::to_text(json, 0);
 }
@@ -72,6 +90,7 @@ std::string summary_text(const RunSummary& summary) {
   text += "\nmemory     " + mib_text(summary.peak_bytes) + " on the fullest worker, predicted " +
           mib_text(summary.predicted_bytes);
   if (summary.checkpoints) text += "\ncheckpoint " + checkpoints_text(*summary.checkpoints);
+  if (summary.elastic) text += "\nelastic    " + elastic_text(*summary.elastic);
   return text + "\noutput     " + summary.output + "\n";
 }
 

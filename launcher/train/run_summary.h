@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "launcher/elastic/generation_report.h"
 #include "launcher/train/checkpoint_committer.h"
 #include "launcher/train/run_statistics.h"
 #include "scheduler/plan.h"
@@ -12,7 +13,7 @@ namespace everstep::launcher {
 
 // One line of metrics.jsonl: what is known after an update. What is not finite is null.
 std::string metrics_line(const trainer::StepReport& report, const RunStatistics& statistics,
-                         std::optional<double> validation_loss);
+                         std::optional<double> validation_loss, std::optional<Generation> generation = {});
 
 // The outcome of a run.
 struct RunSummary {
@@ -26,6 +27,7 @@ struct RunSummary {
   std::int64_t predicted_bytes = 0;  // the same as the plan expected it
   scheduler::Plan plan;
   std::optional<CheckpointCounts> checkpoints;  // nothing: none were asked for
+  std::optional<ElasticCounts> elastic;         // nothing: the workers were fixed
   std::string output;
 };
 

@@ -93,6 +93,10 @@ class Supervisor {
   }
 
   void take(Worker&, const Alive&) {}
+  // Of elastic jobs, which have another supervisor.
+  void take(Worker&, const ElasticStep&) {}
+  void take(Worker&, const GenerationChanged&) {}
+  void take(Worker&, const WorkerNote&) {}
   void take(Worker&, const trainer::StepReport& report) { supervision_.on_step(report); }
   void take(Worker&, const Validation& validation) { supervision_.on_validation(validation); }
   void take(Worker& worker, const ShardSaved& saved) { tell_committer(worker, saved); }

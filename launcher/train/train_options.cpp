@@ -1,3 +1,4 @@
+#include "launcher/elastic/elastic_options.h"
 #include "launcher/train/checkpoint_request.h"
 #include "launcher/train/train_request.h"
 #include "scheduler/model_shape.h"
@@ -84,6 +85,9 @@ Options plan_options() {
       {.name = "depth", .value_name = "D", .help = "Workers of one group; if not set, the fastest"},
       {.name = "pipelines", .value_name = "P", .help = "What schedule and depth must come to"},
       {.name = "width", .value_name = "W", .help = "Groups; if not set, the fastest"},
+      {.name = "shapes",
+       .value_name = "N=DxW,…",
+       .help = "Depth and width to use with N workers, as they come and go; other numbers are planned"},
       {.name = "synchronous", .help = "No minibatch may meet two weight versions"},
       {.name = "memory-gib",
        .value_name = "X",
@@ -118,8 +122,8 @@ Options process_options() {
 
 std::vector<OptionSpec> train_options() {
   Options all;
-  for (const auto& part :
-       {plan_options(), data_options(), model_options(), update_options(), checkpoint_options(), process_options()}) {
+  for (const auto& part : {plan_options(), data_options(), model_options(), update_options(), checkpoint_options(),
+                           elastic_options(), process_options()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

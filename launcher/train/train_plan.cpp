@@ -7,6 +7,7 @@
 #include "base/version.h"
 #include "launcher/commands/planning_options.h"
 #include "scheduler/partition.h"
+#include "scheduler/plan_text.h"
 #include "scheduler/timeline.h"
 
 namespace everstep::launcher {
@@ -15,6 +16,7 @@ namespace {
 using scheduler::Placement;
 using scheduler::Plan;
 using scheduler::ScheduleKind;
+using Workers = std::vector<scheduler::WorkerInfo>;
 
 // What one core reaches. Only the ratio of compute to messages depends on it.
 constexpr double kFlopsPerWorker = 50e9;
@@ -30,17 +32,18 @@ std::int64_t largest_peak(const scheduler::Schedule& schedule, const scheduler::
 }
 
 // One group as deep as there are workers for, unless the request says otherwise.
-Result<TrainPlan> lay_out(const TrainRequest& request, const scheduler::ModelProfile& profile) {
-  const scheduler::PlanOptions& wishes = request.plan;
+Result<TrainPlan> lay_out(const scheduler::PlanOptions& wishes, const scheduler::ModelProfile& profile,
+                          const Workers& workers, const Plan* previous) {
+  const auto count = static_cast<int>(workers.size());
   Plan plan;
   plan.kind = *wishes.kind;
   plan.width = wishes.width.value_or(1);
-  plan.depth = wishes.depth.value_or(std::max(1, request.workers / plan.width));
+  plan.depth = wishes.depth.value_or(std::max(1, count / plan.width));
   plan.window = wishes.window;
   plan.preload = wishes.preload;
-  if (plan.depth * plan.width > request.workers) {
+  if (plan.depth * plan.width > count) {
     return invalid_argument("depth * width = " + std::to_string(plan.depth * plan.width) + " needs more than the " +
-                            std::to_string(request.workers) + " workers there are");
+                            std::to_string(count) + " workers there are");
   }
   const auto placement = Placement::make(plan.kind, plan.depth);
   if (!placement) return placement.error();
@@ -51,7 +54,7 @@ Result<TrainPlan> lay_out(const TrainRequest& request, const scheduler::ModelPro
   }
   plan.pipelines = placement->pipelines();
   plan.cuts = partition_blocks(profile, *placement, scheduler::Balance::kTime);
-  seat_workers(plan, profile, unnamed_workers(request.workers), nullptr);
+  seat_workers(plan, profile, workers, previous);
   const auto schedule = make_schedule(request_of(plan));
   if (!schedule) return schedule.error();
   const auto model = timing_model(profile, wishes.hardware, schedule->placement, plan.width, plan.cuts);
@@ -67,12 +70,23 @@ Result<TrainPlan> lay_out(const TrainRequest& request, const scheduler::ModelPro
 }  // namespace
 
 Result<TrainPlan> make_train_plan(const TrainRequest& request) {
+  return make_train_plan(request, unnamed_workers(request.workers, request.workers), nullptr);
+}
+
+Result<TrainPlan> make_train_plan(const TrainRequest& request, const Workers& workers, const Plan* previous) {
   scheduler::ModelProfile profile = profile_of(request.options.model, request.options.accumulation, kFlopsPerWorker);
   if (request.options.stash) profile.weight_bytes *= 2;
   EVERSTEP_TRY(check(profile));
   EVERSTEP_TRY(check(request.plan.hardware));
-  if (request.plan.kind && is_only_compared(*request.plan.kind)) return lay_out(request, profile);
-  auto report = plan(profile, unnamed_workers(request.workers, request.workers), request.plan);
+  scheduler::PlanOptions wishes = request.plan;
+  for (const ForcedShape& shape : request.shapes) {
+    if (shape.workers != static_cast<int>(workers.size())) continue;
+    wishes.depth = shape.depth;
+    wishes.width = shape.width;
+  }
+  if (wishes.kind && is_only_compared(*wishes.kind)) return lay_out(wishes, profile, workers, previous);
+  if (previous != nullptr) wishes.previous = *previous;
+  auto report = plan(profile, workers, wishes);
   if (!report) return report.error();
   return TrainPlan{std::move(report->plan), report->chosen.peak_bytes, report->chosen.window_time, report->reason};
 }
@@ -90,12 +104,7 @@ trainer::TrainOptions train_options_of(const TrainRequest& request, const TrainP
   return options;
 }
 
-std::string describe_setup(const Plan& plan) {
-  std::string text = describe(plan.kind, plan.depth, plan.pipelines, plan.width) + " M=" + std::to_string(plan.window) +
-                     " preload=" + std::to_string(plan.preload) + " cuts=";
-  for (const int cut : plan.cuts) text += (cut == 0 ? "" : ",") + std::to_string(cut);
-  return text + " everstep=" + std::string(kVersion);
-}
+std::string describe_setup(const Plan& plan) { return plan_text(plan) + " everstep=" + std::string(kVersion); }
 
 trainer::EmulatedTimes emulated_times(const Emulation& emulation, const Plan& plan) {
   const double share = static_cast<double>(plan.depth) / static_cast<double>(plan.cuts.size() - 1);

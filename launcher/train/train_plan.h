@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "launcher/train/train_request.h"
 #include "trainer/emulated/emulated_stage.h"
@@ -19,6 +20,11 @@ struct TrainPlan {
 // The planner's choice within the wishes of the request. Kinds that the planner only compares with (GPipe, interleaved)
 // are laid out over depth x width workers as they stand. Pure: equal requests have equal plans in every process.
 Result<TrainPlan> make_train_plan(const TrainRequest& request);
+
+// The same for these workers, whatever their number; plans that are nearly as fast are chosen to move little from
+// `previous` (which may be nullptr).
+Result<TrainPlan> make_train_plan(const TrainRequest& request, const std::vector<scheduler::WorkerInfo>& workers,
+                                  const scheduler::Plan* previous);
 
 // What every worker of the run hands to train().
 trainer::TrainOptions train_options_of(const TrainRequest& request, const TrainPlan& plan, std::uint64_t lineage);

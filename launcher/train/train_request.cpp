@@ -17,6 +17,19 @@ constexpr int kHighestPort = 65535;
 constexpr int kMost = 1'000'000;
 constexpr std::int64_t kMostSteps = 1'000'000'000;
 
+// "6=2x3"
+std::optional<ForcedShape> parse_shape(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  const std::size_t times = text.find('x');
+  if (equals == text.npos || times == text.npos || times < equals) return std::nullopt;
+  const auto workers = parse_number<int>(text.substr(0, equals));
+  const auto depth = parse_number<int>(text.substr(equals + 1, times - equals - 1));
+  const auto width = parse_number<int>(text.substr(times + 1));
+  if (!workers || !depth || !width || *depth < 1 || *width < 1) return std::nullopt;
+  if (std::int64_t{*depth} * *width > *workers || *workers > kMost) return std::nullopt;
+  return ForcedShape{*workers, *depth, *width};
+}
+
 // Reads the options one group after the other; the first that does not fit becomes the failure.
 class RequestReader {
  public:
@@ -97,6 +110,22 @@ class RequestReader {
     return std::nullopt;
   }
 
+  std::vector<ForcedShape> shapes() {
+    std::vector<ForcedShape> shapes;
+    if (!config_.is_set("shapes")) return shapes;
+    std::string rest = values_.text("shapes") + ",";
+    for (std::size_t comma = rest.find(','); comma != std::string::npos; comma = rest.find(',')) {
+      const auto shape = parse_shape(rest.substr(0, comma));
+      if (!shape) {
+        refuse("shapes", "expected workers=depth x width, with commas between them", "--shapes=2=2x1,6=2x3");
+        return {};
+      }
+      shapes.push_back(*shape);
+      rest.erase(0, comma + 1);
+    }
+    return shapes;
+  }
+
   int integer(std::string_view name, std::int64_t min, std::int64_t max) {
     return static_cast<int>(values_.integer(name, {.min = min, .max = max}));
   }
@@ -168,6 +197,7 @@ TrainRequest read_train_request(const Config& config, std::int64_t host_memory_b
   request.workers = reader.integer("workers", 1, kMostLocalWorkers);
   request.plan = reader.plan(host_memory_bytes, request.workers);
   request.pipelines = reader.wish("pipelines");
+  request.shapes = reader.shapes();
   request.emulation = reader.emulation();
   request.data = reader.data(request.emulation.has_value());
 

@@ -26,6 +26,15 @@ struct Emulation {
   bool operator==(const Emulation&) const = default;
 };
 
+// What to use with so many workers, where the planner's choice is not wanted.
+struct ForcedShape {
+  int workers = 0;
+  int depth = 1;
+  int width = 1;
+
+  bool operator==(const ForcedShape&) const = default;
+};
+
 // All that `everstep train` was asked for. The supervisor and every worker read the same one from the same options.
 struct TrainRequest {
   trainer::TrainOptions options;             // as far as they do not follow from the plan or the lineage
@@ -35,6 +44,7 @@ struct TrainRequest {
   int workers = 1;
   scheduler::PlanOptions plan;
   std::optional<int> pipelines;
+  std::vector<ForcedShape> shapes;  // by number of workers
 
   std::optional<CheckpointRequest> checkpoints;  // nothing: none
 

@@ -84,7 +84,9 @@ bool WorkerGroup::all_ended() const {
 void WorkerGroup::send(const ToWorker& message) {
   const std::string text = encode(message);
   // One that does not take it has ended or will be found silent.
-  for (const Worker& worker : workers_) worker.control.send(text);
+  for (const Worker& worker : workers_) {
+    if (!worker.has_ended) worker.control.send(text);
+  }
 }
 
 void WorkerGroup::read_messages(int rank, std::vector<WorkerEvent>& events) {
@@ -111,6 +113,9 @@ std::vector<WorkerEvent> WorkerGroup::wait(const SignalWatch& signals, int news,
     read_messages(rank, events);
     if (!ends) continue;
     worker.has_ended = true;
+    // Workers may come and go for months: what is left of one is a few bytes.
+    worker.is_open = false;
+    worker.control = ControlSocket(-1);
     events.push_back({rank, std::nullopt, status});
   }
   return events;

@@ -108,7 +108,14 @@ inline trainer::StagedCut cut_inside_window(int rank, std::int64_t version, std:
 }
 
 inline trainer::WindowHistory finished_window(std::int64_t window) {
-  return {window, 0, true, false, std::vector<double>(kWindow, static_cast<double>(window) + 0.25)};
+  trainer::WindowHistory history;
+  history.window = window;
+  history.end = kWindow;
+  history.flushed = true;
+  history.generation = {1};
+  history.plan = writer_setup(0).plan;
+  history.losses.assign(kWindow, static_cast<double>(window) + 0.25);
+  return history;
 }
 
 inline RunFacts run_facts() {

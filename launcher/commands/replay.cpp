@@ -1,0 +1,70 @@
+#include "launcher/commands/replay.h"
+
+#include <cerrno>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <unistd.h>
+
+#include "launcher/commands/commands.h"
+#include "launcher/commands/job_directory.h"
+#include "launcher/train/host.h"
+
+namespace everstep::launcher {
+namespace {
+
+std::vector<std::string> arguments_of(const Config& config) {
+  std::vector<std::string> args{"everstep-worker", config.command};
+  for (const OptionSpec& option : replay_spec().options) {
+    if (config.is_set(option.name)) args.push_back("--" + option.name + "=" + *config.setting(option.name).text);
+  }
+  args.emplace_back("--");
+  args.insert(args.end(), config.positional.begin(), config.positional.end());
+  return args;
+}
+
+// Becomes that program.
+Outcome run(const Config& config, Streams& streams) {
+  streams.out.flush();
+  std::vector<std::string> args = arguments_of(config);
+  std::vector<char*> pointers;
+  pointers.reserve(args.size() + 1);
+  for (std::string& arg : args) pointers.push_back(arg.data());
+  pointers.push_back(nullptr);
+  const std::string program = sibling_program("everstep-worker");
+  ::execv(program.c_str(), pointers.data());
+  return Error{ErrorCode::kUnavailable, "cannot start " + program + ": " + std::generic_category().message(errno),
+               "install both programs in one directory"};
+}
+
+}  // namespace
+
+CommandSpec replay_spec() {
+  CommandSpec spec;
+  spec.name = "replay";
+  spec.summary = "Re-run a job's history on one process and compare every bit";
+  spec.text =
+      "Trains again what the ledger of a job says was trained: in one process and one thread, minibatch after "
+      "minibatch, "
+      "each with the versions of the weights that its plan gave it. Compares every committed loss, and weights, "
+      "moments "
+      "and gradients of every checkpoint that is kept on the way. Ends with exit code 65 at the first difference and "
+      "says where it is. Runs without --reproducible are compared within a tolerance, since the order of their sums is "
+      "their plan's.";
+  spec.examples = {"everstep replay checkpoints", "everstep replay checkpoints --to=40",
+                   "everstep replay checkpoints --from=100 --to=120 --data=/mnt/corpus.txt"};
+  spec.options = job_directory_options({
+      {.name = "to",
+       .value_name = "STEP",
+       .help = "Ends at the newest checkpoint of that step or before; else at HEAD"},
+      {.name = "from", .value_name = "STEP", .help = "Starts at the newest checkpoint of that step or before"},
+      {.name = "data", .value_name = "FILE", .help = "Where the data is now, if it has moved since"},
+  });
+  spec.positional = job_directory_argument();
+  return spec;
+}
+
+Command replay_command() { return {replay_spec(), run}; }
+
+}  // namespace everstep::launcher

@@ -1,0 +1,152 @@
+#include "launcher/elastic/commit_role.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/log_line.h"
+#include "storage/catalog_documents.h"
+
+namespace everstep::launcher {
+namespace {
+
+using elastic::GenerationRecord;
+using elastic::View;
+
+constexpr std::chrono::milliseconds kCallDeadline{1000};
+
+void add(CheckpointCounts& sum, const CheckpointCounts& more) {
+  sum.saved += more.saved;
+  sum.skipped += more.skipped;
+  sum.failed += more.failed;
+  if (more.last_step) sum.last_step = more.last_step;
+}
+
+std::string_view text_of(Verdict::Kind kind) { return kind == Verdict::Kind::kUnknown ? "unknown" : "abandoned"; }
+
+}  // namespace
+
+struct CommitRole::Term {
+  GenerationRecord generation;
+  CommitRight right;
+  std::unique_ptr<storage::HeadStore> head;
+  std::unique_ptr<CheckpointCommitter> committer;  // uses `head`
+};
+
+CommitRole::CommitRole(elastic::KvStore& kv, CheckpointStore& store, CommitFacts facts,
+                       std::function<void(const std::string& event)> on_event)
+    : kv_(kv), store_(store), facts_(std::move(facts)), on_event_(std::move(on_event)) {}
+
+CommitRole::~CommitRole() { end(); }
+
+void CommitRole::look(const View& view, elastic::Revision leader) {
+  const elastic::KeyValue* item = view.find(facts_.keys.generation());
+  const elastic::Revision opened = item == nullptr ? 0 : item->modified;
+  if (term_ && (leader != term_->right.leader || opened != term_->right.generation)) end();
+  if (leader == 0 || item == nullptr) return;
+  if (!term_) {
+    const auto generation = elastic::parse_generation(item->value);
+    if (generation) begin(view, *generation, {facts_.keys, opened, leader});
+  }
+  if (!term_) return;
+  collect(view);
+  pass_on_news();
+  tell_verdicts();
+}
+
+void CommitRole::begin(const View& view, const GenerationRecord& generation, CommitRight right) {
+  storage::CatalogPorts ports = store_.ports();
+  RunFacts run = facts_.run;
+  run.generation = generation.group.attempt.generation;
+  run.plan = stored_plan(generation.group.plan);
+  run.plan_text = ledger_plan_text(generation.group.plan);
+  std::optional<storage::CatalogEntry> parent;
+  if (const elastic::KeyValue* item = view.find(facts_.keys.head())) {
+    const auto record = elastic::parse_head_record(item->value);
+    const auto head =
+        record ? stored_head(*record, ports.documents, ports.seal) : Result<storage::Head>(record.error());
+    const auto manifest = head ? storage::read_manifest(ports, *head) : Result<storage::Manifest>(head.error());
+    if (!manifest) {
+      on_event_(LogLine("cannot_commit").add("reason", manifest.error().message).text());
+      return;
+    }
+    // A leader that died may have told neither the mirror nor the commit record.
+    const auto mirrored = ports.head.read();
+    if (mirrored && *mirrored != *head) (void)ports.head.advance(*mirrored, *head);
+    (void)storage::keep_commit_record(ports, *head);
+    run.found = *head;
+    parent = storage::CatalogEntry{*head, *manifest};
+  }
+  auto head = make_kv_head_store(kv_, right, ports.documents, ports.seal, ports.head);
+  const auto workers = static_cast<int>(generation.group.plan.workers.size());
+  auto committer = std::make_unique<CheckpointCommitter>(
+      std::move(run), workers, facts_.retention, storage::CatalogPorts{ports.files, ports.documents, ports.seal, *head},
+      std::move(parent));
+  term_ = std::make_unique<Term>(Term{generation, std::move(right), std::move(head), std::move(committer)});
+}
+
+// A committer may be in the middle of slow work, which the loop must not wait for.
+void CommitRole::end() {
+  if (!term_) return;
+  pass_on_news();
+  add(past_, term_->committer->counts());
+  retired_.start([term = std::shared_ptr<Term>(std::move(term_))] { term->committer.reset(); });
+  taken_.clear();
+  collecting_.clear();
+  untold_.clear();
+}
+
+void CommitRole::collect(const View& view) {
+  const elastic::GroupRecord& group = term_->generation.group;
+  const std::string prefix = facts_.keys.acks() + to_string(group.attempt) + "/";
+  for (const elastic::KeyValue* item : view.below(prefix)) {
+    if (!taken_.insert(item->key).second) continue;
+    const std::string_view rest = std::string_view(item->key).substr(prefix.size());
+    const std::size_t slash = rest.find('/');
+    const auto checkpoint = storage::parse_checkpoint_name(rest.substr(0, slash));
+    const auto id = slash == rest.npos ? std::nullopt : parse_worker_id(rest.substr(slash + 1));
+    const auto ack = elastic::parse_ack(item->value);
+    if (!checkpoint || !id || !ack) continue;
+    const auto worker = std::find(group.plan.workers.begin(), group.plan.workers.end(), *id);
+    if (worker == group.plan.workers.end()) continue;
+    const auto rank = static_cast<int>(worker - group.plan.workers.begin());
+    collecting_.insert(to_string(*checkpoint));
+    const auto shard = storage::parse_writer_tag(ack->shard);
+    if (shard) {
+      term_->committer->take(rank, ShardSaved{*checkpoint, *shard, ack->seconds});
+    } else {
+      term_->committer->take(rank, SaveFailed{*checkpoint, {ErrorCode::kUnavailable, ack->error, ""}});
+    }
+  }
+}
+
+void CommitRole::pass_on_news() {
+  for (const CheckpointCommitter::News& news : term_->committer->take_news()) {
+    if (news.verdict) untold_.push_back(*news.verdict);
+    if (!news.event.empty()) on_event_(news.event);
+  }
+}
+
+// A commit is announced by HEAD itself; what came to nothing needs a word of its own. Acknowledgements have served.
+void CommitRole::tell_verdicts() {
+  while (!untold_.empty()) {
+    const Verdict& verdict = untold_.front();
+    const std::string name = to_string(verdict.checkpoint);
+    elastic::Txn txn{{elastic::modified_at(facts_.keys.generation(), term_->right.generation)},
+                     {elastic::remove_prefix(facts_.keys.acks(term_->generation.group.attempt, name))}};
+    if (verdict.kind != Verdict::Kind::kCommitted) {
+      txn.then.push_back(elastic::put(facts_.keys.abandoned_save(), name + " " + std::string(text_of(verdict.kind))));
+    }
+    if (!kv_.transact(txn, kCallDeadline)) return;  // and try again at the next look
+    collecting_.erase(name);
+    untold_.erase(untold_.begin());
+  }
+}
+
+CheckpointCounts CommitRole::counts() const {
+  CheckpointCounts sum = past_;
+  if (term_) add(sum, term_->committer->counts());
+  return sum;
+}
+
+}  // namespace everstep::launcher

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "elastic/records.h"
+#include "elastic/view.h"
+#include "launcher/checkpoint/checkpoint_store.h"
+#include "launcher/elastic/background_threads.h"
+#include "launcher/elastic/kv_head_store.h"
+#include "launcher/train/checkpoint_committer.h"
+#include "storage/retention.h"
+
+namespace everstep::launcher {
+
+// What commits of all generations of this job have in common.
+struct CommitFacts {
+  elastic::Keys keys;
+  WorkerId self;
+  storage::RetentionOptions retention;
+  RunFacts run;  // all but generation, plan and what was found
+};
+
+// The leader's part in saving: collects the workers' acknowledgements of the present generation, makes checkpoints of
+// them and tells what became of each. A generation or a leadership that ends takes its committer with it; HEAD's
+// transaction sees to it that a late one changes nothing. Not thread-safe.
+class CommitRole {
+ public:
+  CommitRole(elastic::KvStore& kv, CheckpointStore& store, CommitFacts facts,
+             std::function<void(const std::string& event)> on_event);
+  CommitRole(const CommitRole&) = delete;
+  CommitRole& operator=(const CommitRole&) = delete;
+  ~CommitRole();
+
+  // Whatever follows from the view. `leader` is when the leadership of this worker was created; 0: it does not lead.
+  void look(const elastic::View& view, elastic::Revision leader);
+
+  // Whether a verdict is due that nobody will announce by a key.
+  bool is_busy() const { return !collecting_.empty() || !untold_.empty(); }
+
+  CheckpointCounts counts() const;  // of all generations led so far
+
+ private:
+  struct Term;  // one generation under one leadership
+
+  void begin(const elastic::View& view, const elastic::GenerationRecord& generation, CommitRight right);
+  void end();
+  void collect(const elastic::View& view);
+  void pass_on_news();
+  void tell_verdicts();
+
+  elastic::KvStore& kv_;
+  CheckpointStore& store_;
+  const CommitFacts facts_;
+  const std::function<void(const std::string& event)> on_event_;
+  std::unique_ptr<Term> term_;
+  std::set<std::string> taken_;       // keys of acknowledgements that the committer knows
+  std::set<std::string> collecting_;  // checkpoints without a verdict
+  std::vector<Verdict> untold_;
+  CheckpointCounts past_;
+  BackgroundThreads retired_;  // committers that still settle what they were told
+};
+
+}  // namespace everstep::launcher

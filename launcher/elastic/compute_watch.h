@@ -1,0 +1,47 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "base/tick.h"
+#include "trainer/stage_compute.h"
+
+namespace everstep::launcher {
+
+// What the training thread is computing, for threads that must know whether it makes progress: a worker that hangs in
+// an op is to lose its lease, one that waits for peers or loads a checkpoint is not.
+class ComputeWatch {
+ public:
+  explicit ComputeWatch(std::function<Tick()> now) : now_(std::move(now)) {}
+
+  // Makes the stage tell this watch what it does.
+  std::unique_ptr<trainer::StageCompute> watch(std::unique_ptr<trainer::StageCompute> stage);
+
+  // No op has taken longer than it may: many times as long as the longest one that ended, and at least kShortestLimit.
+  bool makes_progress() const;
+
+  // One more than the last minibatch whose forward was begun since reset().
+  std::int64_t reached() const { return reached_; }
+  void reset() { reached_ = 0; }
+
+  Tick last_end() const { return last_end_; }  // of an op; 0: none has ended
+
+  void begin(std::int64_t position);
+  void begin() { begun_ = now_(); }
+  void end();
+
+ private:
+  static constexpr Tick kShortestLimit = 30 * kTicksPerSecond;
+  static constexpr Tick kPatience = 20;
+
+  const std::function<Tick()> now_;
+  std::atomic<Tick> begun_{0};  // 0: not computing
+  std::atomic<Tick> longest_{0};
+  std::atomic<Tick> last_end_{0};
+  std::atomic<std::int64_t> reached_{0};
+};
+
+}  // namespace everstep::launcher

@@ -1,0 +1,78 @@
+#include "launcher/elastic/elastic_defaults.h"
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "launcher/train/host.h"
+#include "launcher/train/run_directory.h"
+
+namespace everstep::launcher {
+namespace {
+
+constexpr const char* kCheckpointEvery = "10";
+
+Outcome refuse_fixed_options(const Config& config) {
+  if (config.setting("port").text != "0") {
+    return config.reject("port", "is for workers with fixed numbers (--etcd=none)", "use --port-range=A-B");
+  }
+  if (config.is_set("trace")) {
+    return config.reject("trace", "is for workers with fixed numbers", "add --etcd=none");
+  }
+  return {};
+}
+
+Outcome name_job(Config& config, const EtcdAddress& etcd, std::uint64_t lineage) {
+  constexpr std::size_t kDigits = 8;
+  if (etcd.kind != EtcdAddress::Kind::kServers || config.setting("job").source != Source::kDefault) return {};
+  if (config.setting("resume").text != "no") {
+    return config.reject("resume", "which job?", "name it with --job, as its directory of checkpoints is called");
+  }
+  set_setting(config, "job", "job-" + hex_text(lineage).substr(0, kDigits));
+  return {};
+}
+
+Outcome place_checkpoints(Config& config, bool has_output) {
+  const bool resumes = config.setting("resume").text != "no" && config.setting("resume").text != "auto";
+  if (config.setting("checkpoint-every").source == Source::kDefault) {
+    set_setting(config, "checkpoint-every", kCheckpointEvery);
+  }
+  if (config.is_set("checkpoint-dir")) return {};
+  if (resumes && !has_output) {
+    return config.reject("resume", "where are the checkpoints?", "add --checkpoint-dir=DIR");
+  }
+  set_setting(config, "checkpoint-dir", *config.setting("output").text + "/checkpoints");
+  return {};
+}
+
+// The plan is made by whichever worker leads, on whatever host: all must reckon with the same memory.
+void share_memory(Config& config) {
+  constexpr double kBytesPerGib = 1024.0 * 1024.0 * 1024.0;
+  const auto workers = parse_number<int>(config.setting("workers").text.value_or(""));
+  if (config.is_set("memory-gib") || !workers || *workers < 1) return;
+  const double bytes = static_cast<double>(host_memory_bytes()) / *workers;
+  set_setting(config, "memory-gib", shortest_text(bytes / kBytesPerGib));
+}
+
+}  // namespace
+
+void set_setting(Config& config, std::string_view name, std::string text) {
+  const auto found = std::find_if(config.settings.begin(), config.settings.end(),
+                                  [&](const Setting& setting) { return setting.name == name; });
+  EVERSTEP_CHECK(found != config.settings.end(), "no such option: " + std::string(name));
+  found->text = std::move(text);
+}
+
+Config with_elastic_defaults(Config config, const EtcdAddress& etcd, std::uint64_t lineage, Outcome& failure) {
+  const bool has_output = config.is_set("output");
+  failure = refuse_fixed_options(config);
+  if (!has_output) set_setting(config, "output", default_run_path(std::time(nullptr), lineage));
+  if (!failure) failure = name_job(config, etcd, lineage);
+  if (!failure) failure = place_checkpoints(config, has_output);
+  share_memory(config);
+  return config;
+}
+
+}  // namespace everstep::launcher

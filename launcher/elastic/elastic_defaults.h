@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+
+#include "launcher/config.h"
+#include "launcher/elastic/elastic_options.h"
+
+namespace everstep::launcher {
+
+// Replaces the text of a setting.
+void set_setting(Config& config, std::string_view name, std::string text);
+
+// Fills in what an elastic run cannot do without: an output directory, checkpoints in it if nobody says where, every
+// few updates, a name for the job that no other has in a shared etcd, and what memory a worker has. Refuses options
+// that only fixed workers have.
+Config with_elastic_defaults(Config config, const EtcdAddress& etcd, std::uint64_t lineage, Outcome& failure);
+
+}  // namespace everstep::launcher

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "elastic/keys.h"
+#include "elastic/kv_store.h"
+#include "launcher/elastic/elastic_options.h"
+#include "launcher/exit_code.h"
+#include "launcher/train/control_message.h"
+#include "launcher/train/signal_watch.h"
+#include "launcher/train/worker_group.h"
+
+namespace everstep::launcher {
+
+struct ElasticSupervision {
+  ElasticSupervision(elastic::KvStore& kv, elastic::Keys job_keys, const SignalWatch& watch)
+      : store(kv), keys(std::move(job_keys)), signals(watch) {}
+
+  elastic::KvStore& store;
+  elastic::Keys keys;
+  const SignalWatch& signals;  // made before the threads of the store
+
+  int workers = 1;                                // to begin with
+  std::function<WorkerStart(int number)> worker;  // how to start the one that is called worker_name(number)
+  RestartPolicy restart = RestartPolicy::kNever;
+  std::chrono::milliseconds last_words{15'000};  // how long others may stay once one worker's job was done
+
+  // What workers say, each of them and in any order: see GenerationTally.
+  std::function<void(const ElasticStep&)> on_step;
+  std::function<void(const Validation&)> on_validation;
+  std::function<void(const GenerationChanged&)> on_generation;
+  std::function<void(const std::string& event)> on_event;
+  std::function<void(int signal)> on_stop_request;  // the first signal that asks to leave
+};
+
+struct ElasticEnd {
+  Outcome failure;                 // nothing: the job is done, or stopped as asked
+  std::vector<Finished> finished;  // of the workers that saw the end
+  std::optional<int> stop_signal;  // what asked to leave, if anything did
+  std::int64_t saves_skipped = 0;
+  std::int64_t saves_failed = 0;
+};
+
+// "w3"
+std::string worker_name(int number);
+
+// Starts local workers of an elastic job and stays until all have ended. One that dies ends nothing while others live;
+// with RestartPolicy::kOnFailure another takes its place, after a pause that grows when that happens often. Starts more
+// of them, or asks the newest to leave, when `everstep scale` says so. The first SIGINT, SIGTERM or SIGHUP asks the
+// whole job to stop at the window's end, a second one (or the first before a step was made) ends the local workers at
+// once. Whatever happens, none of them lives when it returns.
+ElasticEnd supervise_elastic(const ElasticSupervision& supervision);
+
+}  // namespace everstep::launcher

@@ -1,0 +1,234 @@
+#include "launcher/elastic/elastic_train.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/log_line.h"
+#include "base/text.h"
+#include "launcher/checkpoint/stored_model.h"
+#include "launcher/elastic/elastic_defaults.h"
+#include "launcher/elastic/elastic_supervisor.h"
+#include "launcher/elastic/etcd_server.h"
+#include "launcher/elastic/generation_report.h"
+#include "launcher/elastic/job_setup.h"
+#include "launcher/elastic/job_summary.h"
+#include "launcher/elastic/kv_head_store.h"
+#include "launcher/elastic/local_workers.h"
+#include "launcher/elastic/store_connection.h"
+#include "launcher/lineage.h"
+#include "launcher/train/data_digest.h"
+#include "launcher/train/host.h"
+#include "launcher/train/prepared_run.h"
+#include "launcher/train/run_end.h"
+#include "launcher/train/run_reporter.h"
+#include "storage/openssl/openssl_hashing.h"
+
+namespace everstep::launcher {
+namespace {
+
+constexpr std::chrono::seconds kEtcdStart{20};
+constexpr std::chrono::seconds kLastWords{5};
+
+// One run, from its options to its result. What it holds goes in the opposite order: workers, connection, etcd.
+class ElasticTrain {
+ public:
+  ElasticTrain(const Config& config, Streams& streams) : streams_(streams), config_(config) {}
+
+  Outcome run() {
+    Outcome failure = read();
+    if (!failure && options_.etcd.kind == EtcdAddress::Kind::kServers) failure = look_for_job();
+    if (!failure) failure = found_ ? prepare_to_join() : prepare_run(config_, lineage_, streams_, run_);
+    if (failure) return failure;
+    if (run_.checkpoints && run_.steps_before() >= run_.request.options.steps) {
+      tell_idle_run(run_, streams_);
+      return {};
+    }
+    failure = make_directory(run_);
+    if (failure) return failure;
+    if (!found_) log_plan(run_, streams_);
+    if (run_.checkpoints && run_.checkpoints->start) {
+      streams_.log << resumed_event(*run_.checkpoints, run_.plan) << std::endl;
+    }
+    const SignalWatch signals;
+    failure = open_job();
+    return failure ? failure : train(signals);
+  }
+
+ private:
+  Outcome read() {
+    Outcome failure;
+    options_ = read_elastic_options(config_, failure);
+    if (failure) return failure;
+    config_ = with_elastic_defaults(config_, options_.etcd, lineage_, failure);
+    Values values(config_);
+    job_ = read_job_name(config_, values, failure);
+    if (failure) return failure;
+    const TrainRequest request = read_train_request(config_, host_memory_bytes(), failure);
+    if (!failure) secret_ = request.checkpoints->store.secret;
+    return failure;
+  }
+
+  Outcome connect() {
+    auto store = connect_store(options_);
+    if (!store) return config_.setting("etcd").text == "own" ? Outcome(store.error()) : blame_etcd(store.error());
+    store_ = std::move(store).value();
+    return {};
+  }
+
+  // A server that does not answer is no mistake of the command line.
+  Outcome blame_etcd(const Error& error) const {
+    return error.code == ErrorCode::kInvalidArgument ? Outcome(config_.blame("etcd", error)) : Outcome(error);
+  }
+
+  Outcome look_for_job() {
+    // Threads of the store must not be those that get a signal; long work before the run has its own watch.
+    const SignalWatch blocked;
+    if (auto failure = connect()) return failure;
+    auto found = find_job(*store_, job_, secret_);
+    if (!found) return config_.blame("job", found.error());
+    found_ = *std::move(found);
+    return {};
+  }
+
+  // The job is there: these are more workers for it.
+  Outcome prepare_to_join() {
+    if (config_.setting("memory-gib").source == Source::kDefault) {
+      for (const auto& [name, value] : found_->spec.settings) {
+        if (name == "memory-gib") set_setting(config_, name, value);
+      }
+    }
+    Outcome failure;
+    run_.config = config_;
+    run_.request = read_train_request(config_, host_memory_bytes(), failure);
+    if (!failure) failure = check_data(config_, run_.request);
+    if (failure) return failure;
+    auto plan = make_train_plan(run_.request);
+    if (!plan) return plan.error();
+    run_.plan = std::move(plan).value();
+    run_.lineage = found_->spec.lineage;
+    auto digest = digest_of_data();
+    if (!digest) return config_.blame("data", digest.error());
+    const Status same = check_same_job(job_, *found_, spec_of(config_, run_.lineage, {}, *digest));
+    if (!same) return config_.blame("job", same.error());
+    return {};
+  }
+
+  Result<std::string> digest_of_data() const {
+    if (!run_.request.data) return std::string();
+    return data_digest(run_.request.data->path, *storage::make_openssl_hashing());
+  }
+
+  // Starts etcd if it is to be our own, and creates the job unless it is there.
+  Outcome open_job() {
+    if (options_.etcd.kind == EtcdAddress::Kind::kOwn) {
+      // A run that goes on in an old directory has nothing to do with the etcd of the run before.
+      etcd_data_ = run_.directory.path + "/etcd-" + hex_text(random_lineage());
+      auto etcd = EtcdServer::start(etcd_data_, run_.directory.path + "/etcd.log", kEtcdStart);
+      if (!etcd) return etcd.error();
+      etcd_ = std::move(etcd).value();
+      options_.etcd.kind = EtcdAddress::Kind::kServers;
+      options_.etcd.urls = {etcd_->url()};
+    }
+    if (!store_) {
+      if (auto failure = connect()) return failure;
+    }
+    set_setting(run_.config, "etcd", joined(options_.etcd.urls));
+    LogLine event(found_ ? "job_joined" : "job_created");
+    event.add("job", job_).add("etcd", joined(options_.etcd.urls));
+    if (!found_) {
+      const Status created = create_job(*store_, job_, spec(), secret_, start());
+      if (!created) return config_.blame("job", created.error());
+    }
+    streams_.log << event.text() << std::endl;
+    return {};
+  }
+
+  static std::string joined(const std::vector<std::string>& urls) {
+    std::string all;
+    for (const std::string& url : urls) all += (all.empty() ? "" : ",") + url;
+    return all;
+  }
+
+  elastic::JobSpec spec() const {
+    const std::string_view digest = setting_of(run_.checkpoints->settings, "data-digest");
+    return spec_of(run_.config, run_.lineage, run_.checkpoints->generation, std::string(digest));
+  }
+
+  std::optional<elastic::HeadRecord> start() const {
+    if (!run_.checkpoints->start) return std::nullopt;
+    const storage::CatalogPorts ports = run_.checkpoints->store->ports();
+    return head_record(run_.checkpoints->start->head, ports.documents, ports.seal);
+  }
+
+  Outcome train(const SignalWatch& signals) {
+    const trainer::TrainOptions& options = run_.request.options;
+    RunReporter reporter({options.steps, options.evaluate_every,
+                          options.model.tokens_per_minibatch() * run_.request.plan.window, run_.directory.metrics()},
+                         streams_);
+    GenerationTally tally;
+    ElasticSupervision supervision(*store_, elastic::Keys(job_), signals);
+    supervision.workers = run_.request.workers;
+    supervision.worker = [this](int number) { return local_worker(run_.config, run_.directory, number); };
+    supervision.restart = options_.restart;
+    supervision.last_words = options_.membership.lease_ttl + kLastWords;
+    connect_reporter(reporter, tally, supervision);
+    reporter.on_start(monotonic_now());
+    const ElasticEnd end = supervise_elastic(supervision);
+    reporter.on_end();
+    if (end.failure) return end.failure;
+    const JobEnd facts{run_, *store_, elastic::Keys(job_), end};
+    const RunSummary summary = summarize(facts, reporter, tally);
+    streams_.out << (run_.request.json ? summary_json(summary) + "\n" : summary_text(summary));
+    remove_etcd();
+    if (auto failure = check_last_checkpoint(facts, summary)) return failure;
+    if (summary.steps >= options.steps) return {};
+    return stopped_early(summary.steps, options.steps, end.stop_signal);
+  }
+
+  static void connect_reporter(RunReporter& reporter, GenerationTally& tally, ElasticSupervision& supervision) {
+    supervision.on_step = [&](const ElasticStep& step) {
+      if (tally.take(step)) reporter.on_step(step.report);
+    };
+    supervision.on_validation = [&](const Validation& validation) {
+      if (tally.take(validation)) reporter.on_validation(validation.loss);
+    };
+    supervision.on_generation = [&](const GenerationChanged& change) {
+      if (!tally.take(change)) return;
+      reporter.on_generation(change.generation, generation_text(change));
+      reporter.note(generation_event(change));
+    };
+    supervision.on_event = [&](const std::string& event) { reporter.note(event); };
+    supervision.on_stop_request = [&](int signal) { reporter.note(stopping_event(signal)); };
+  }
+
+  // What it knew is in the checkpoints. After a failure it stays for whoever wants to know why.
+  void remove_etcd() {
+    store_.reset();
+    if (!etcd_) return;
+    etcd_.reset();
+    std::error_code ignored;
+    std::filesystem::remove_all(etcd_data_, ignored);
+  }
+
+  Streams& streams_;
+  Config config_;
+  ElasticOptions options_;
+  std::string job_;
+  std::string secret_;
+  const std::uint64_t lineage_ = random_lineage();
+  std::optional<FoundJob> found_;
+  PreparedRun run_;
+  std::string etcd_data_;
+  std::unique_ptr<EtcdServer> etcd_;
+  std::unique_ptr<elastic::KvStore> store_;
+};
+
+}  // namespace
+
+Outcome train_elastic(const Config& config, Streams& streams) { return ElasticTrain(config, streams).run(); }
+
+}  // namespace everstep::launcher

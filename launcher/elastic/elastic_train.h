@@ -1,0 +1,11 @@
+#pragma once
+
+#include "launcher/command.h"
+
+namespace everstep::launcher {
+
+// `everstep train` with workers that may come and go: starts an etcd of its own or uses one that runs, creates the job
+// there or joins it, starts workers and stays until they have ended. Nothing that it started lives when it returns.
+Outcome train_elastic(const Config& config, Streams& streams);
+
+}  // namespace everstep::launcher

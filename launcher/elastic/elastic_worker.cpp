@@ -1,0 +1,243 @@
+#include "launcher/elastic/elastic_worker.h"
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <unistd.h>
+
+#include "base/log_line.h"
+#include "launcher/elastic/boot_clock.h"
+#include "launcher/elastic/incarnation.h"
+#include "launcher/elastic/leave_signals.h"
+#include "launcher/elastic/store_connection.h"
+#include "launcher/elastic/worker_order.h"
+#include "launcher/train/control_link.h"
+#include "launcher/train/host.h"
+#include "launcher/train/stage_hooks.h"
+#include "launcher/train/worker_group.h"
+#include "launcher/train/worker_process.h"
+#include "trainer/torch/torch_stage.h"
+
+namespace everstep::launcher {
+namespace {
+
+std::string host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+// Who is told that the worker is to leave: the incarnation of the moment, and those that follow.
+class LeaveDesk {
+ public:
+  void post(const LeaveNotice& notice) {
+    const std::scoped_lock lock(mutex_);
+    notice_ = notice;
+    if (incarnation_ != nullptr) incarnation_->ask_to_leave(notice);
+  }
+
+  // Between incarnations there is nobody.
+  void serve(Incarnation* incarnation) {
+    const std::scoped_lock lock(mutex_);
+    incarnation_ = incarnation;
+    if (incarnation != nullptr && notice_) incarnation->ask_to_leave(*notice_);
+  }
+
+  bool is_asked() const {
+    const std::scoped_lock lock(mutex_);
+    return notice_.has_value();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::optional<LeaveNotice> notice_;
+  Incarnation* incarnation_ = nullptr;
+};
+
+class ElasticWorker {
+ public:
+  ElasticWorker(WorkerOrder order, LeaveSignals& signals, ControlLink* link)
+      : order_(std::move(order)),
+        signals_(signals),
+        link_(link),
+        keys_(order_.job),
+        secret_(JobSecret::of(order_.secret)),
+        watch_(boot_now),
+        recorder_(kRecordedOps) {
+    set_last_words({[this](const Error& error) { tell(error); }, &recorder_});
+  }
+  ElasticWorker(const ElasticWorker&) = delete;
+  ElasticWorker& operator=(const ElasticWorker&) = delete;
+  ~ElasticWorker() { set_last_words({}); }
+
+  // Everything that takes time happens before the worker is a member: the running job does not notice.
+  Status prepare() {
+    auto kv = connect_store(order_.etcd);
+    if (!kv) return kv.error();
+    kv_ = std::move(kv).value();
+    auto job = read_job(*kv_, order_);
+    if (!job) return job.error();
+    job_ = std::move(job).value();
+    auto checkpoints = open_checkpoint_store(job_->request.checkpoints->store, StoreAccess::kCreate);
+    if (!checkpoints) return checkpoints.error();
+    checkpoints_ = std::move(checkpoints).value();
+    auto data = open_training_data(job_->request);
+    if (!data) return data.error();
+    data_ = std::move(data).value();
+    if (!job_->request.emulation) trainer::prepare_torch(kTorchThreads);
+    EVERSTEP_TRY(listen());
+    const trainer::TrainOptions& options = job_->request.options;
+    progress_.emplace(options.model.tokens_per_minibatch() * job_->request.plan.window);
+    return serve();
+  }
+
+  Result<Finished> run() {
+    const std::int64_t before = resident_bytes();
+    reset_peak_resident_bytes();
+    WorkerParts parts{*kv_,
+                      *job_,
+                      keys_,
+                      secret_,
+                      *listener_,
+                      *data_,
+                      *checkpoints_,
+                      watch_,
+                      recorder_,
+                      metrics_,
+                      *progress_,
+                      name(),
+                      host_name(),
+                      [this](const FromWorker& message) { tell(message); },
+                      [this](const std::string& event) { note(event); }};
+    while (true) {
+      auto incarnation = Incarnation::begin(parts);
+      if (!incarnation) return incarnation.error();
+      desk_.serve(incarnation->get());
+      const Incarnation::End end = (*incarnation)->run();
+      desk_.serve(nullptr);
+      incarnation->reset();
+      if (!end.rejoin_after) {
+        if (end.error) return *end.error;
+        return Finished{progress_->now().last.step, 0, peak_resident_bytes() - before};
+      }
+      if (desk_.is_asked()) return Error{ErrorCode::kCancelled, "left as asked", ""};
+      std::this_thread::sleep_for(std::chrono::nanoseconds(std::max<Tick>(0, *end.rejoin_after - boot_now())));
+    }
+  }
+
+ private:
+  std::string name() const {
+    return order_.name.empty() ? host_name() + "-" + std::to_string(::getpid()) : order_.name;
+  }
+
+  Status listen() {
+    trainer::UcxOptions options;
+    options.bind = order_.host.bind;
+    options.advertise = order_.host.advertise;
+    if (order_.host.port_range) {
+      options.first_port = static_cast<std::uint16_t>(order_.host.port_range->first);
+      options.last_port = static_cast<std::uint16_t>(order_.host.port_range->second);
+    }
+    options.seal = secret_.handshake_seal();
+    options.log = log_event;
+    auto listener = trainer::UcxListener::listen(options);
+    if (!listener) return listener.error();
+    listener_ = std::move(listener).value();
+    return {};
+  }
+
+  // Metrics, and the ways to be told to leave.
+  Status serve() {
+    if (!order_.host.metrics.empty()) {
+      auto server = serve_metrics(order_.host.metrics, metrics_, {order_.job, name()});
+      if (!server) return server.error();
+      server_ = std::move(server).value();
+    }
+    const auto post = [this](const LeaveNotice& notice) {
+      log_event(LogLine("leaving").add("reason", notice.reason).add("within_ms", notice.within_ms).text());
+      desk_.post(notice);
+    };
+    signals_.listen(post);
+    if (order_.host.notice.empty()) return {};
+    auto source = make_notice_source(order_.host.notice, order_.host.notice_url);
+    if (!source) return source.error();
+    notices_ = std::make_unique<NoticeWatch>(
+        std::move(source).value(),
+        NoticeCallbacks{
+            post, [](const Error& error) { log_event(LogLine("no_notices").add("reason", error.line()).text()); }});
+    return {};
+  }
+
+  void tell(const FromWorker& message) const {
+    if (link_ != nullptr) link_->send(message);
+  }
+
+  void note(const std::string& event) const {
+    log_event(event);
+    tell(WorkerNote{event});
+  }
+
+  const WorkerOrder order_;
+  LeaveSignals& signals_;
+  ControlLink* const link_;
+  const elastic::Keys keys_;
+  const JobSecret secret_;
+  ComputeWatch watch_;
+  trainer::FlightRecorder recorder_;
+  MetricsBoard metrics_;
+  LeaveDesk desk_;
+  std::unique_ptr<elastic::KvStore> kv_;
+  std::optional<JoinedJob> job_;
+  std::unique_ptr<CheckpointStore> checkpoints_;
+  std::unique_ptr<trainer::DataSource> data_;
+  std::unique_ptr<trainer::UcxListener> listener_;
+  std::optional<RunProgress> progress_;
+  std::unique_ptr<HttpServer> server_;
+  std::unique_ptr<NoticeWatch> notices_;
+};
+
+Result<Finished> work(WorkerOrder order, LeaveSignals& signals, ControlLink* link) {
+  log_event(
+      LogLine("started").add("job", order.job).add("pid", ::getpid()).add("kernels", trainer::cpu_capability()).text());
+  try {
+    ElasticWorker worker(std::move(order), signals, link);
+    EVERSTEP_TRY(worker.prepare());
+    return worker.run();
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::kUnavailable, "this worker ran out of memory",
+                 "use more workers, a smaller --minibatch or --window, or --recompute"};
+  } catch (const std::exception& exception) {
+    return Error{ErrorCode::kInternal, exception.what(), "please report it"};
+  }
+}
+
+}  // namespace
+
+ExitCode run_elastic_worker(const std::vector<std::string>& args) {
+  prepare_worker_process();
+  LeaveSignals signals;
+  auto order = read_worker_order(args);
+  if (!order) {
+    log_event(LogLine("failed").add("reason", order.error().line()).text());
+    return ExitCode::kUsage;
+  }
+  std::optional<ControlLink> link;
+  if (order->supervised) {
+    die_with_parent();
+    link.emplace(ControlSocket(kControlDescriptor), [] { log_event(LogLine("supervisor_gone").text()); });
+  }
+  const auto finished = work(std::move(order).value(), signals, link ? &*link : nullptr);
+  if (!finished) {
+    const Error& error = finished.error();
+    log_event(LogLine("failed").add("code", to_string(error.code)).add("reason", error.line()).text());
+    if (link) link->send(error);
+    return exit_code_of(error.code);
+  }
+  log_event(LogLine("finished").add("steps", finished->steps).add("peak_bytes", finished->peak_bytes).text());
+  if (link) link->send(*finished);
+  return ExitCode::kDone;
+}
+
+}  // namespace everstep::launcher

@@ -1,0 +1,236 @@
+#include "launcher/elastic/generation_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "launcher/elastic/boot_clock.h"
+#include "launcher/train/caught.h"
+#include "launcher/train/commit_assembly.h"
+#include "launcher/train/host.h"
+#include "launcher/train/parallel.h"
+#include "launcher/train/restore.h"
+#include "launcher/train/resume_rules.h"
+#include "launcher/train/stage_hooks.h"
+#include "launcher/train/train_plan.h"
+#include "storage/catalog_documents.h"
+
+namespace everstep::launcher {
+namespace {
+
+using elastic::Base;
+using elastic::TrainingEnded;
+
+// Dead peers are told by their lifelines and hung ones lose their leases, so a frame may take as long as it likes.
+constexpr std::chrono::minutes kFramePatience{60};
+// All have drained when one has, up to the last message on its way.
+constexpr std::chrono::seconds kGoodbyePatience{2};
+
+int number_in(const elastic::GroupRecord& group, const WorkerId& id) {
+  const std::vector<WorkerId> connected = group.connected();
+  const auto found = std::find(connected.begin(), connected.end(), id);
+  EVERSTEP_CHECK(found != connected.end(), "a worker trains in generations that name it");
+  return static_cast<int>(found - connected.begin());
+}
+
+trainer::PlanShape shape_of(const scheduler::Plan& plan) { return {request_of(plan), plan.cuts}; }
+
+}  // namespace
+
+GenerationRun::GenerationRun(const TrainingGround& ground, Start start, RunCallbacks callbacks)
+    : ground_(ground),
+      start_(std::move(start)),
+      callbacks_(std::move(callbacks)),
+      number_(number_in(start_.generation.group, ground.self)),
+      acks_(ground.kv, ground.keys, start_.generation.group.attempt, start_.opened, ground.self) {
+  if (!is_donor()) {
+    writer_ = std::make_unique<CheckpointWriter>(
+        writer_setup(), ground_.checkpoints.ports(), [this](const FromWorker& message) {
+          const auto* skipped = std::get_if<SaveSkipped>(&message);
+          skipped != nullptr ? callbacks_.on_save_skipped(skipped->position) : acks_.tell(message);
+        });
+  }
+  thread_ = std::thread([this] { run(); });
+}
+
+GenerationRun::~GenerationRun() {
+  abort("the generation is over");
+  thread_.join();
+}
+
+void GenerationRun::abort(const std::string& reason) {
+  is_aborted_ = true;
+  stops_.give_up();
+  acks_.give_up();
+  if (writer_) writer_->break_off();
+  const std::scoped_lock lock(transport_mutex_);
+  if (!has_left_) start_.connection.transport->abort({ErrorCode::kCancelled, reason, ""});
+}
+
+void GenerationRun::close_to_others() {
+  const std::scoped_lock lock(transport_mutex_);
+  has_left_ = true;
+}
+
+// The training thread finds out by itself wherever it waits for frames. At the end of a run it waits for a verdict.
+void GenerationRun::notice_loss() {
+  const std::scoped_lock lock(transport_mutex_);
+  if (has_left_ || !start_.connection.transport->lost()) return;
+  acks_.give_up();
+  stops_.give_up();
+  if (writer_) writer_->break_off();
+}
+
+void GenerationRun::take(const Verdict& verdict) {
+  if (writer_) writer_->take(verdict);
+}
+
+void GenerationRun::run() {
+  auto ended = caught([this]() -> Result<TrainingEnded> { return work(); });
+  callbacks_.on_end(ended ? *std::move(ended) : broken(ended.error()));
+}
+
+TrainingEnded GenerationRun::work() {
+  trainer::Transport& transport = *start_.connection.transport;
+  std::optional<trainer::MovedState> moved;
+  if (start_.generation.base.kind == Base::Kind::kMemory) {
+    auto state = move_base();
+    if (!state) return broken(state.error());
+    if (is_donor()) {
+      close_to_others();
+      transport.leave();
+      return {start_.generation.group.attempt, TrainingEnded::How::kHandedOver, held_base(), {}, false, {}};
+    }
+    moved = std::move(state).value();
+  }
+  auto trained = train_from(moved);
+  if (!trained) return broken(trained.error());
+  saved_ = trained->saved;
+  std::vector<trainer::WindowHistory> history = writer_->uncommitted();
+  trainer::HeldState& held = trained->held;
+  history.insert(history.end(), held.resume.history.begin(), held.resume.history.end());
+  held.resume.history = std::move(history);
+  result_ = std::make_shared<const trainer::HeldState>(std::move(held));
+  // A peer that dies from now on is no loss to this generation, which has ended.
+  close_to_others();
+  (void)transport.close(kGoodbyePatience);
+  TrainingEnded ended{start_.generation.group.attempt, TrainingEnded::How::kStopped, {}, {}, false, {}};
+  ended.held.position = result_->resume.position;
+  ended.held.of = start_.generation.group.attempt.generation;
+  if (trained->end == trainer::RunEnd::kAllSteps) {
+    ended.how = TrainingEnded::How::kFinished;
+    ended.held.finished = true;
+  }
+  return ended;
+}
+
+// What it started from is as good as ever until the first update.
+elastic::HeldRecord GenerationRun::held_base() const {
+  elastic::HeldRecord held;
+  const bool has_base = start_.held != nullptr && start_.generation.base.kind == Base::Kind::kMemory;
+  if (!has_base || has_updated_) return held;
+  held.position = start_.generation.base.position;
+  held.of = start_.generation.from->attempt.generation;
+  return held;
+}
+
+TrainingEnded GenerationRun::broken(const Error& error) {
+  trainer::Transport& transport = *start_.connection.transport;
+  TrainingEnded ended{start_.generation.group.attempt, TrainingEnded::How::kBroken, held_base(), {}, false, error};
+  if (const auto lost = transport.lost(); lost && !is_aborted_) {
+    ended.lost = start_.generation.group.connected()[lost->worker];
+    ended.lost_is_dead = lost->how == trainer::LostPeer::How::kClosed;
+    if (lost->how == trainer::LostPeer::How::kRefused) ended.lost.reset();
+  }
+  close_to_others();
+  transport.leave();
+  return ended;
+}
+
+Result<trainer::MovedState> GenerationRun::move_base() {
+  const elastic::GenerationRecord& generation = start_.generation;
+  const std::vector<WorkerId> connected = generation.group.connected();
+  trainer::TransferJob job;
+  job.change.before = shape_of(generation.from->plan);
+  job.change.after = shape_of(plan());
+  for (const WorkerId& id : generation.from->plan.workers) {
+    const auto found = std::find(connected.begin(), connected.end(), id);
+    job.change.holders.push_back(found == connected.end() ? -1 : static_cast<int>(found - connected.begin()));
+  }
+  job.change.inside_window = generation.base.position.value % plan().window != 0;
+  job.model = ground_.request.options.model;
+  job.accumulation = ground_.request.options.accumulation;
+  job.position = generation.base.position;
+  job.lineage = ground_.lineage;
+  job.generation = generation.group.attempt.generation;
+  job.timeout = kFramePatience;
+  return move_state(*start_.connection.transport, job, start_.held.get());
+}
+
+Result<trainer::TrainResult> GenerationRun::train_from(const std::optional<trainer::MovedState>& moved) {
+  trainer::TrainOptions options = train_options_of(ground_.request, {plan(), 0, 0, ""}, ground_.lineage);
+  options.generation = start_.generation.group.attempt.generation;
+  options.plan_text = ledger_plan_text(plan());
+  options.peer_timeout = kFramePatience;
+  options.checkpoints.at_end = true;
+  trainer::TrainHooks hooks = this->hooks();
+  if (moved) {
+    options.resume = moved->resume;
+    hooks.restore = [&](const trainer::StageLayout& layout, const trainer::StageState& state) {
+      return restore_from(*moved, layout, state);
+    };
+  } else if (start_.generation.base.kind == Base::Kind::kCheckpoint) {
+    EVERSTEP_TRY(restore_checkpoint(options, hooks));
+  }
+  return train(options, ground_.data, *start_.connection.transport, hooks);
+}
+
+Status GenerationRun::restore_checkpoint(trainer::TrainOptions& options, trainer::TrainHooks& hooks) {
+  if (!start_.head || to_string(start_.head->manifest) != start_.generation.base.manifest) {
+    return Error{ErrorCode::kUnavailable, "HEAD is not the checkpoint that the generation starts from", ""};
+  }
+  auto manifest = storage::read_manifest(ground_.checkpoints.ports(), *start_.head);
+  if (!manifest) return manifest.error();
+  manifest_ = std::move(manifest).value();
+  options.resume = resume_point(*manifest_, plan());
+  hooks.restore = [this, threads = writer_setup().threads](const trainer::StageLayout& layout,
+                                                           const trainer::StageState& state) {
+    const trainer::TrainOptions& wanted = ground_.request.options;
+    return restore_stage(ground_.checkpoints.files(), *manifest_, wanted.model, wanted.accumulation, layout, state,
+                         threads);
+  };
+  return {};
+}
+
+trainer::TrainHooks GenerationRun::hooks() {
+  trainer::TrainHooks hooks;
+  hooks.now = monotonic_now;
+  hooks.recorder = &ground_.recorder;
+  hooks.stops = &stops_;
+  hooks.checkpoints = writer_.get();
+  hooks.on_begin = callbacks_.on_moved;
+  hooks.on_step = [this](const trainer::StepReport& report) {
+    has_updated_ = true;
+    callbacks_.on_step(report);
+  };
+  hooks.on_validation = callbacks_.on_validation;
+  add_stage_hooks(ground_.request, plan(), hooks);
+  hooks.make_stage = [this, make = hooks.make_stage](const trainer::StageRequest& stage) {
+    return ground_.watch.watch(make(stage));
+  };
+  return hooks;
+}
+
+WriterSetup GenerationRun::writer_setup() const {
+  WriterSetup setup;
+  setup.job = ground_.request.checkpoints->store.job;
+  setup.lineage = ground_.lineage;
+  setup.generation = start_.generation.group.attempt.generation;
+  setup.rank = number_;
+  setup.threads = file_threads(static_cast<int>(plan().workers.size()));
+  setup.plan = ledger_plan_text(plan());
+  setup.model = ground_.request.options.model;
+  setup.accumulation = ground_.request.options.accumulation;
+  return setup;
+}
+
+}  // namespace everstep::launcher

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "elastic/decision.h"
+#include "launcher/checkpoint/checkpoint_store.h"
+#include "launcher/elastic/compute_watch.h"
+#include "launcher/elastic/run_stops.h"
+#include "launcher/elastic/shard_acks.h"
+#include "launcher/train/checkpoint_writer.h"
+#include "launcher/train/train_request.h"
+#include "storage/head.h"
+#include "trainer/held_state.h"
+#include "trainer/state_transfer.h"
+#include "trainer/train_loop.h"
+#include "trainer/ucx/ucx_transport.h"
+
+namespace everstep::launcher {
+
+// What all generations that a worker takes part in have in common. All of it outlives them.
+struct TrainingGround {
+  const TrainRequest& request;
+  const trainer::DataSource& data;
+  CheckpointStore& checkpoints;
+  elastic::KvStore& kv;
+  elastic::Keys keys;
+  std::uint64_t lineage = 0;
+  WorkerId self;
+  ComputeWatch& watch;
+  trainer::FlightRecorder& recorder;
+};
+
+// Told by the training thread; must not block.
+struct RunCallbacks {
+  std::function<void()> on_moved;  // the base is in place: training begins
+  std::function<void(const trainer::StepReport&)> on_step;
+  std::function<void(std::int64_t step, double loss)> on_validation;
+  std::function<void(Position)> on_save_skipped;
+  std::function<void(elastic::TrainingEnded)> on_end;  // the last call
+};
+
+// One worker's part in one generation, on a thread of its own: brings the base into place, trains, and hands on what it
+// holds at the end. A donor only hands over.
+class GenerationRun {
+ public:
+  struct Start {
+    elastic::GenerationRecord generation;
+    elastic::Revision opened = 0;  // when `gen` said so
+    trainer::UcxConnection connection;
+    std::shared_ptr<const trainer::HeldState> held;  // of the generation before; nothing: this worker was no part of it
+    std::optional<storage::Head> head;               // base kCheckpoint: the checkpoint
+  };
+
+  GenerationRun(const TrainingGround& ground, Start start, RunCallbacks callbacks);
+  GenerationRun(const GenerationRun&) = delete;
+  GenerationRun& operator=(const GenerationRun&) = delete;
+  // Breaks off, if it has not ended.
+  ~GenerationRun();
+
+  const elastic::GenerationRecord& generation() const { return start_.generation; }
+  RunStops& stops() { return stops_; }
+
+  // From any thread; on_end follows soon.
+  void abort(const std::string& reason);
+
+  // A connection was lost while the training thread may be waiting for something else.
+  void notice_loss();
+
+  void take(const Verdict& verdict);
+  trainer::LifelineNews& news() { return *start_.connection.news; }
+
+  // After on_end: what this worker holds (nothing, if it broke off), and whether the end was saved.
+  std::shared_ptr<const trainer::HeldState> held() const { return result_; }
+  const Status& saved() const { return saved_; }
+
+ private:
+  void run();
+  elastic::TrainingEnded work();
+  void close_to_others();
+  bool is_donor() const { return number_ >= static_cast<int>(plan().workers.size()); }
+  const scheduler::Plan& plan() const { return start_.generation.group.plan; }
+  elastic::TrainingEnded broken(const Error& error);
+  elastic::HeldRecord held_base() const;
+  Result<trainer::MovedState> move_base();
+  Result<trainer::TrainResult> train_from(const std::optional<trainer::MovedState>& moved);
+  Status restore_checkpoint(trainer::TrainOptions& options, trainer::TrainHooks& hooks);
+  trainer::TrainHooks hooks();
+  WriterSetup writer_setup() const;
+
+  const TrainingGround& ground_;
+  Start start_;
+  const RunCallbacks callbacks_;
+  const int number_;  // in the transport
+  RunStops stops_;
+  ShardAcks acks_;
+  std::unique_ptr<CheckpointWriter> writer_;  // a donor has none
+  std::optional<storage::Manifest> manifest_;
+  std::atomic<bool> has_updated_{false};
+  std::atomic<bool> is_aborted_{false};
+  std::mutex transport_mutex_;  // between the training thread that leaves the transport and others that look at it
+  bool has_left_ = false;
+  std::shared_ptr<const trainer::HeldState> result_;
+  Status saved_;
+  std::thread thread_;
+};
+
+}  // namespace everstep::launcher

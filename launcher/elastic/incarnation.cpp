@@ -1,0 +1,412 @@
+#include "launcher/elastic/incarnation.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "base/log_line.h"
+#include "base/version.h"
+#include "launcher/elastic/boot_clock.h"
+#include "launcher/train/resume_rules.h"
+#include "launcher/train/train_plan.h"
+#include "storage/hdf5/hdf5_format.h"
+#include "trainer/state_tensors.h"
+#include "trainer/torch/torch_stage.h"
+
+namespace everstep::launcher {
+namespace {
+
+using elastic::AgentEvent;
+using elastic::GenerationRecord;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kCallDeadline{1000};
+constexpr milliseconds kGrantDeadline{5000};
+// How long the loop may sleep: a lost connection is noticed by the training thread at once where it waits for frames.
+constexpr milliseconds kLongestSleep{100};
+constexpr Tick kShowEvery = 2 * kTicksPerSecond;
+constexpr Tick kDeathDebounce = kTicksPerSecond / 20;
+constexpr Tick kPrepareLimit = 20 * kTicksPerSecond;
+constexpr Tick kHeldLimit = 2 * kTicksPerSecond;
+
+template <typename Duration>
+Tick ticks(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
+}
+
+WorkerId random_worker_id() {
+  std::random_device random;
+  const auto word = [&] { return (std::uint64_t{random()} << 32) | random(); };
+  return {{word(), word()}};
+}
+
+std::string_view base_text(const elastic::Base& base) {
+  switch (base.kind) {
+    case elastic::Base::Kind::kBeginning:
+      return "beginning";
+    case elastic::Base::Kind::kCheckpoint:
+      return "checkpoint";
+    case elastic::Base::Kind::kMemory:
+      return "memory";
+  }
+  EVERSTEP_CHECK(false, "a base that is none");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Incarnation>> Incarnation::begin(WorkerParts& parts) {
+  const Tick before = boot_now();
+  const auto lease = parts.kv.grant(parts.job.membership.lease_ttl, kGrantDeadline);
+  if (!lease) return lease.error();
+  return std::unique_ptr<Incarnation>(new Incarnation(parts, random_worker_id(), *lease, before));
+}
+
+Incarnation::Incarnation(WorkerParts& parts, WorkerId self, elastic::LeaseId lease, Tick granted)
+    : parts_(parts),
+      self_(self),
+      lease_(lease),
+      view_(parts.kv, parts.keys.live(), [this] { mailbox_.put(Poke{}); }),
+      agent_(agent_options(lease)),
+      coordinator_(coordinator_options(lease)),
+      commits_(parts.kv, parts.checkpoints, commit_facts(), parts.log),
+      ground_{
+          parts.job.request, parts.data,    parts.checkpoints, parts.kv, parts.keys, parts.job.found.spec.lineage, self,
+          parts.watch,       parts.recorder},
+      connector_(parts.listener, parts.keys, parts.job.found.spec.lineage, self,
+                 [this](AgentEvent event) { mailbox_.put(std::move(event)); }),
+      keeper_(parts.kv,
+              {lease, ticks(parts.job.membership.lease_ttl), granted, [&parts] { return parts.watch.makes_progress(); },
+               [this](const LeaseNews& news) { on_lease_news(news); }}) {}
+
+Incarnation::~Incarnation() {
+  run_.reset();
+  (void)parts_.kv.revoke(lease_, kCallDeadline);
+}
+
+elastic::AgentOptions Incarnation::agent_options(elastic::LeaseId lease) const {
+  elastic::AgentOptions options{.keys = parts_.keys, .self = {}, .spec = {}, .is_authentic = {}, .sign = {}};
+  options.self.id = self_;
+  options.self.name = parts_.name;
+  options.self.host = parts_.host;
+  options.self.address = parts_.listener.address();
+  options.spec = parts_.job.found.text;
+  options.lease = lease;
+  options.lease_ttl = ticks(parts_.job.membership.lease_ttl);
+  options.outage_limit = ticks(parts_.job.membership.outage_limit);
+  options.is_authentic = [&secret = parts_.secret](const elastic::MemberRecord& member) {
+    return secret.is_authentic(signed_text(member), member.mac);
+  };
+  options.sign = [&secret = parts_.secret](const std::string& text) { return secret.sign(text); };
+  return options;
+}
+
+elastic::CoordinatorOptions Incarnation::coordinator_options(elastic::LeaseId lease) const {
+  const MembershipOptions& membership = parts_.job.membership;
+  elastic::CoordinatorOptions options{
+      .keys = parts_.keys, .self = self_, .first_generation = {}, .is_authentic = {}, .plan = {}, .nonce = {}};
+  options.lease = lease;
+  options.first_generation = parts_.job.found.first_generation();
+  options.min_workers = membership.min_workers;
+  options.join_debounce = ticks(membership.join_debounce);
+  options.join_interval = ticks(membership.join_interval);
+  options.death_debounce = kDeathDebounce;
+  options.prepare_limit = kPrepareLimit;
+  options.held_limit = kHeldLimit;
+  options.is_authentic = agent_options(lease).is_authentic;
+  options.plan = [&request = parts_.job.request](const std::vector<scheduler::WorkerInfo>& workers,
+                                                 const scheduler::Plan* previous) -> Result<scheduler::Plan> {
+    auto plan = make_train_plan(request, workers, previous);
+    if (!plan) return plan.error();
+    return std::move(plan->plan);
+  };
+  options.nonce = [] { return std::random_device{}(); };
+  return options;
+}
+
+CommitFacts Incarnation::commit_facts() const {
+  const TrainRequest& request = parts_.job.request;
+  CommitFacts facts{parts_.keys, self_, request.checkpoints->retention, {}};
+  RunFacts& run = facts.run;
+  run.job = request.checkpoints->store.job;
+  run.lineage = parts_.job.found.spec.lineage;
+  run.blocks = request.options.model.blocks();
+  run.accumulation = trainer::accumulation_name(request.options.accumulation);
+  run.configuration = stored_settings(parts_.job.config, parts_.job.found.spec.data_hash);
+  run.provenance = {{"everstep", std::string(kVersion)},
+                    {"hdf5", storage::hdf5_version()},
+                    {"kernels", trainer::cpu_capability()},
+                    {"libtorch", trainer::torch_version()}};
+  return facts;
+}
+
+void Incarnation::ask_to_leave(const LeaveNotice& notice) {
+  mailbox_.put(AgentEvent(elastic::LeaveAsked{notice.reason, notice.within_ms}));
+}
+
+void Incarnation::on_lease_news(const LeaseNews& news) {
+  if (news.state == LeaseNews::State::kGone) {
+    mailbox_.put(AgentEvent(elastic::LeaseLost{}));
+  } else {
+    mailbox_.put(AgentEvent(elastic::RenewalNews{news.last_renewed, std::nullopt}));
+  }
+}
+
+Incarnation::End Incarnation::run() {
+  handle(elastic::Warmed{});
+  while (!end_) {
+    auto message = mailbox_.take(patience());
+    const Tick now = boot_now();
+    const bool is_due = wake_ && now >= *wake_;
+    const auto changed = view_.refresh(now);
+    if (!changed) return {std::nullopt, changed.error()};
+    if (run_) run_->notice_loss();
+    if (is_due) wake_.reset();
+    if (message && std::holds_alternative<AgentEvent>(*message)) handle(std::get<AgentEvent>(*std::move(message)));
+    if (*changed || is_due || message) {
+      look_for_requests();
+      step_agent(elastic::Looked{});
+      step_coordinator(elastic::Looked{});
+    }
+    look_after_checkpoints();
+    show_progress();
+  }
+  return *end_;
+}
+
+std::chrono::nanoseconds Incarnation::patience() const {
+  std::chrono::nanoseconds longest = kLongestSleep;
+  if (wake_) longest = std::min(longest, std::chrono::nanoseconds(*wake_ - boot_now()));
+  return std::max(longest, std::chrono::nanoseconds(0));
+}
+
+// What the loop itself must know of an event, before the agent is told.
+void Incarnation::handle(AgentEvent event) {
+  if (auto* renewal = std::get_if<elastic::RenewalNews>(&event); renewal != nullptr && run_) {
+    run_->news().tell_renewed();
+    if (const auto heard = run_->news().peer_renewed_at()) {
+      renewal->peer_last_renewed = boot_now() - ticks(std::chrono::steady_clock::now() - *heard);
+    }
+  }
+  if (std::holds_alternative<elastic::Connected>(event)) clock_.connected(boot_now());
+  if (const auto* ended = std::get_if<elastic::TrainingEnded>(&event)) on_training_ended(*ended);
+  if (std::holds_alternative<elastic::FirstUpdate>(event)) on_first_update();
+  step_agent(event);
+}
+
+void Incarnation::step_agent(const AgentEvent& event) {
+  elastic::Decision decision = agent_.step(event, view_.view(), boot_now());
+  take_wake(decision.wake_at);
+  for (const elastic::Effect& effect : decision.effects) {
+    if (end_) return;
+    if (const auto* send = std::get_if<elastic::Send>(&effect)) {
+      step_agent(elastic::Replied{send->request, transact(send->txn)});
+      continue;
+    }
+    std::visit(
+        [this](const auto& one) {
+          if constexpr (!std::is_same_v<std::decay_t<decltype(one)>, elastic::Send>) carry_out(one);
+        },
+        effect);
+  }
+}
+
+void Incarnation::step_coordinator(const std::variant<elastic::Looked, elastic::Replied>& event) {
+  if (end_) return;
+  elastic::Decision decision = coordinator_.step(event, view_.view(), boot_now(), parts_.progress.now().window_time);
+  take_wake(decision.wake_at);
+  for (const elastic::Effect& effect : decision.effects) {
+    if (const auto* send = std::get_if<elastic::Send>(&effect)) {
+      step_coordinator(elastic::Replied{send->request, transact(send->txn)});
+    } else if (const auto* note = std::get_if<elastic::Note>(&effect)) {
+      carry_out(*note);
+    }
+  }
+}
+
+void Incarnation::take_wake(std::optional<Tick> wake) {
+  if (wake && (!wake_ || *wake < *wake_)) wake_ = wake;
+}
+
+Result<elastic::TxnReply> Incarnation::transact(const elastic::Txn& txn) {
+  auto reply = parts_.kv.transact(txn, kCallDeadline);
+  if (!reply || !reply->succeeded) view_.distrust();
+  return reply;
+}
+
+// `everstep drain` asks by a key.
+void Incarnation::look_for_requests() {
+  if (was_asked_to_leave_ || view_.view().find(parts_.keys.drain_request(self_)) == nullptr) return;
+  was_asked_to_leave_ = true;
+  step_agent(elastic::LeaveAsked{"asked to drain", 0});
+}
+
+void Incarnation::look_after_checkpoints() {
+  const elastic::View& view = view_.view();
+  commits_.look(view, coordinator_.leads(view) ? view.created(parts_.keys.leader()) : 0);
+  if (commits_.is_busy()) take_wake(boot_now() + kTicksPerSecond / 50);
+  if (!run_) return;
+  if (const elastic::Revision moved = view.modified(parts_.keys.head()); moved > head_seen_) {
+    head_seen_ = moved;
+    if (const auto newest = head()) run_->take({newest->checkpoint, Verdict::Kind::kCommitted});
+  }
+  const elastic::KeyValue* abandoned = view.find(parts_.keys.abandoned_save());
+  if (abandoned == nullptr || abandoned->modified <= abandoned_seen_) return;
+  abandoned_seen_ = abandoned->modified;
+  const std::size_t space = abandoned->value.find(' ');
+  const auto name = storage::parse_checkpoint_name(std::string_view(abandoned->value).substr(0, space));
+  if (!name) return;
+  const bool is_unknown = abandoned->value.ends_with(" unknown");
+  run_->take({*name, is_unknown ? Verdict::Kind::kUnknown : Verdict::Kind::kAbandoned});
+}
+
+std::optional<storage::Head> Incarnation::head() const {
+  const elastic::KeyValue* item = view_.view().find(parts_.keys.head());
+  if (item == nullptr) return std::nullopt;
+  const storage::CatalogPorts ports = parts_.checkpoints.ports();
+  const auto record = elastic::parse_head_record(item->value);
+  if (!record) return std::nullopt;
+  auto head = stored_head(*record, ports.documents, ports.seal);
+  return head ? std::optional(std::move(head).value()) : std::nullopt;
+}
+
+// ---- effects ----
+
+void Incarnation::carry_out(const elastic::Connect& connect) { connector_.connect(connect.group, view_.view()); }
+
+void Incarnation::carry_out(const elastic::Begin& begin) {
+  const GenerationRecord& generation = begin.generation;
+  auto connection = connector_.take(generation.group.attempt);
+  EVERSTEP_CHECK(connection.has_value(), "a generation begins when its connections are up");
+  EVERSTEP_CHECK(run_ == nullptr, "a generation begins when the one before has ended");
+  parts_.progress.begin_generation();
+  GenerationRun::Start start{generation, view_.view().modified(parts_.keys.generation()), *std::move(connection), {}, {}};
+  const bool is_holder = generation.base.kind == elastic::Base::Kind::kMemory && generation.from &&
+                         std::ranges::find(generation.from->plan.workers, self_) != generation.from->plan.workers.end();
+  if (is_holder) start.held = held_;
+  start.head = head();
+  redone_ = generation.base.kind == elastic::Base::Kind::kMemory
+                ? 0
+                : std::max<std::int64_t>(0, parts_.watch.reached() - generation.base.position.value);
+  parts_.watch.reset();
+  run_ = std::make_unique<GenerationRun>(ground_, std::move(start), run_callbacks(generation.group.attempt));
+}
+
+RunCallbacks Incarnation::run_callbacks(const elastic::Attempt& attempt) {
+  RunCallbacks callbacks;
+  callbacks.on_moved = [this] { clock_.moved(boot_now()); };
+  callbacks.on_step = [this, attempt, is_first = true](const trainer::StepReport& report) mutable {
+    parts_.progress.on_step(report);
+    parts_.tell(ElasticStep{attempt.generation, report});
+    if (!std::exchange(is_first, false)) return;
+    clock_.updated(boot_now());
+    mailbox_.put(AgentEvent(elastic::FirstUpdate{attempt}));
+  };
+  callbacks.on_validation = [this](std::int64_t step, double loss) { parts_.tell(Validation{step, loss}); };
+  callbacks.on_save_skipped = [this](Position position) {
+    parts_.metrics.change([](WorkerMetrics& metrics) { ++metrics.saves_skipped; });
+    parts_.tell(WorkerNote{LogLine("checkpoint_skipped").add("position", position.value).text()});
+  };
+  callbacks.on_end = [this](elastic::TrainingEnded ended) { mailbox_.put(AgentEvent(std::move(ended))); };
+  return callbacks;
+}
+
+void Incarnation::carry_out(const elastic::StopAtWindow& stop) {
+  if (run_)
+    run_->stops().stop_at_window(stop.saves ? trainer::WindowStop::kSaveAndEnd : trainer::WindowStop::kHandOver);
+}
+
+void Incarnation::carry_out(const elastic::PromiseRound&) {
+  if (run_) mailbox_.put(AgentEvent(elastic::Promised{run_->stops().promise()}));
+}
+
+void Incarnation::carry_out(const elastic::StopAtRound& stop) {
+  if (run_) run_->stops().stop_at_round(stop.round);
+}
+
+void Incarnation::carry_out(const elastic::Abort& abort) {
+  if (run_) run_->abort(abort.reason);
+}
+
+void Incarnation::carry_out(const elastic::Rejoin& rejoin) {
+  parts_.log(LogLine("rejoining").add("reason", rejoin.reason).text());
+  end_ = End{rejoin.after, std::nullopt};
+}
+
+void Incarnation::carry_out(const elastic::Exit& exit) {
+  end_ = End{std::nullopt, exit.error};
+  if (!exit.error && !saved_) end_->error = saved_.error();
+}
+
+// ---- what happened ----
+
+void Incarnation::on_training_ended(const elastic::TrainingEnded& ended) {
+  const bool is_broken = ended.how == elastic::TrainingEnded::How::kBroken;
+  clock_.ended(boot_now(), is_broken ? parts_.watch.last_end() : 0);
+  LogLine event("training_ended");
+  event.add("generation", ended.attempt.generation.value).add("how", is_broken ? "broken" : "in order");
+  if (ended.held.position) event.add("position", ended.held.position->value);
+  if (ended.error) event.add("reason", ended.error->line());
+  parts_.log(event.text());
+  if (!run_) return;
+  if (run_->held()) held_ = run_->held();
+  saved_ = run_->saved();
+  run_.reset();
+}
+
+void Incarnation::on_first_update() {
+  if (!run_) return;
+  const GenerationRecord& generation = run_->generation();
+  const scheduler::Plan& plan = generation.group.plan;
+  GenerationChanged changed;
+  changed.generation = generation.group.attempt.generation;
+  changed.plan = describe(plan.kind, plan.depth, plan.pipelines, plan.width);
+  changed.workers = static_cast<int>(plan.workers.size());
+  changed.spares = static_cast<int>(plan.spares.size());
+  changed.reason = generation.reason;
+  changed.base = base_text(generation.base);
+  changed.step = generation.base.position.value / plan.window;
+  changed.phases = clock_.phases();
+  changed.stall = clock_.stall();
+  changed.redone = redone_;
+  parts_.progress.on_change(changed.stall, changed.redone, plan.window);
+  parts_.metrics.change([&](WorkerMetrics& metrics) {
+    metrics.generation = changed.generation.value;
+    metrics.workers = changed.workers;
+    metrics.phase_seconds = {changed.phases.detect, changed.phases.agree, changed.phases.connect, changed.phases.move,
+                             changed.phases.first_step};
+  });
+  parts_.tell(changed);
+}
+
+// Nothing of it decides anything: a write that fails is made up for by the next.
+void Incarnation::show_progress() {
+  const Tick now = boot_now();
+  if (now - progress_shown_ < kShowEvery || !run_) return;
+  progress_shown_ = now;
+  const RunProgress::Now progress = parts_.progress.now();
+  const CheckpointCounts saves = commits_.counts();
+  parts_.metrics.change([&](WorkerMetrics& metrics) {
+    metrics.step = progress.last.step;
+    metrics.loss = progress.last.loss;
+    metrics.tokens = progress.tokens;
+    metrics.busy = progress.last.busy;
+    metrics.goodput = progress.goodput;
+    metrics.stall_seconds = progress.stall_seconds;
+    metrics.minibatches_redone = progress.redone;
+    metrics.saves_done = saves.saved;
+    metrics.saves_failed = saves.failed;
+    metrics.fenced_frames = parts_.listener.fenced();
+  });
+  if (run_->generation().group.plan.workers.front() != self_) return;
+  elastic::ProgressRecord record;
+  record.step = progress.last.step;
+  record.steps = parts_.job.request.options.steps;
+  record.loss = progress.last.loss;
+  record.tokens_per_second = progress.tokens_per_second;
+  record.busy = progress.last.busy;
+  record.goodput = progress.goodput;
+  record.state = agent_.state();
+  (void)parts_.kv.transact({{}, {elastic::put(parts_.keys.progress(), to_text(record), lease_)}}, kCallDeadline);
+}
+
+}  // namespace everstep::launcher

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "elastic/coordinator.h"
+#include "elastic/worker_agent.h"
+#include "launcher/elastic/change_clock.h"
+#include "launcher/elastic/commit_role.h"
+#include "launcher/elastic/generation_run.h"
+#include "launcher/elastic/group_connector.h"
+#include "launcher/elastic/job_secret.h"
+#include "launcher/elastic/lease_keeper.h"
+#include "launcher/elastic/leave_notice.h"
+#include "launcher/elastic/mailbox.h"
+#include "launcher/elastic/metrics.h"
+#include "launcher/elastic/run_progress.h"
+#include "launcher/elastic/view_keeper.h"
+#include "launcher/elastic/worker_order.h"
+
+namespace everstep::launcher {
+
+// What a worker process has, whichever incarnation it is in.
+struct WorkerParts {
+  elastic::KvStore& kv;
+  const JoinedJob& job;
+  const elastic::Keys& keys;
+  const JobSecret& secret;
+  trainer::UcxListener& listener;
+  const trainer::DataSource& data;
+  CheckpointStore& checkpoints;
+  ComputeWatch& watch;
+  trainer::FlightRecorder& recorder;
+  MetricsBoard& metrics;
+  RunProgress& progress;
+  std::string name;
+  std::string host;
+  std::function<void(const FromWorker&)> tell;  // the supervisor, if there is one
+  std::function<void(const std::string& event)> log;
+};
+
+// One life of a worker as a member of the job: the loop that has its state. It drives the two brains and carries out
+// what they want; threads around it connect, train, renew the lease, watch etcd, and reach it through its mailbox.
+class Incarnation {
+ public:
+  struct End {
+    std::optional<Tick> rejoin_after;  // another incarnation is to follow
+    std::optional<Error> error;        // else: why the process leaves; nothing: the job is finished
+  };
+
+  // kUnavailable: etcd grants no lease.
+  static Result<std::unique_ptr<Incarnation>> begin(WorkerParts& parts);
+  ~Incarnation();
+  Incarnation(const Incarnation&) = delete;
+  Incarnation& operator=(const Incarnation&) = delete;
+
+  End run();
+
+  // From any thread: somebody wants this worker to leave.
+  void ask_to_leave(const LeaveNotice& notice);
+
+ private:
+  struct Poke {};  // something else than an event: look
+  using Message = std::variant<Poke, elastic::AgentEvent>;
+
+  Incarnation(WorkerParts& parts, WorkerId self, elastic::LeaseId lease, Tick granted);
+  elastic::AgentOptions agent_options(elastic::LeaseId lease) const;
+  elastic::CoordinatorOptions coordinator_options(elastic::LeaseId lease) const;
+  CommitFacts commit_facts() const;
+  std::chrono::nanoseconds patience() const;
+
+  void handle(elastic::AgentEvent event);
+  void step_agent(const elastic::AgentEvent& event);
+  void step_coordinator(const std::variant<elastic::Looked, elastic::Replied>& event);
+  void take_wake(std::optional<Tick> wake);
+  Result<elastic::TxnReply> transact(const elastic::Txn& txn);
+  void look_after_checkpoints();
+  void look_for_requests();
+  void show_progress();
+
+  void carry_out(const elastic::Connect& connect);
+  void carry_out(const elastic::Disconnect& disconnect) { connector_.drop(disconnect.attempt); }
+  void carry_out(const elastic::Begin& begin);
+  void carry_out(const elastic::StopAtWindow& stop);
+  void carry_out(const elastic::PromiseRound&);
+  void carry_out(const elastic::StopAtRound& stop);
+  void carry_out(const elastic::Abort& abort);
+  void carry_out(const elastic::ReleaseBase&) { held_.reset(); }
+  void carry_out(const elastic::Rejoin& rejoin);
+  void carry_out(const elastic::Exit& exit);
+  void carry_out(const elastic::Note& note) { parts_.log(note.event); }
+
+  void on_lease_news(const LeaseNews& news);
+  void on_training_ended(const elastic::TrainingEnded& ended);
+  void on_first_update();
+  RunCallbacks run_callbacks(const elastic::Attempt& attempt);
+  std::optional<storage::Head> head() const;
+
+  WorkerParts& parts_;
+  const WorkerId self_;
+  const elastic::LeaseId lease_;
+  Mailbox<Message> mailbox_;
+  ViewKeeper view_;
+  elastic::WorkerAgent agent_;
+  elastic::Coordinator coordinator_;
+  CommitRole commits_;
+  const TrainingGround ground_;
+  GroupConnector connector_;
+  ChangeClock clock_;
+  std::unique_ptr<GenerationRun> run_;
+  std::shared_ptr<const trainer::HeldState> held_;
+  Status saved_;  // the last checkpoint of a finished run
+  std::optional<End> end_;
+  std::optional<Tick> wake_;
+  Tick progress_shown_ = 0;
+  bool was_asked_to_leave_ = false;
+  std::int64_t redone_ = 0;  // minibatches of the generation before that this one runs again
+  elastic::Revision head_seen_ = 0;
+  elastic::Revision abandoned_seen_ = 0;
+  LeaseKeeper keeper_;  // last: its thread uses the mailbox
+};
+
+}  // namespace everstep::launcher

@@ -1,0 +1,43 @@
+#include "launcher/elastic/job_requests.h"
+
+#include "base/text.h"
+#include "elastic/records.h"
+
+namespace everstep::launcher {
+namespace {
+
+constexpr std::chrono::milliseconds kDeadline{500};
+
+Status status_of(const Result<elastic::TxnReply>& reply) { return reply ? Status() : Status(reply.error()); }
+
+}  // namespace
+
+std::optional<int> JobRequests::next_scale() {
+  const auto reply = store_.transact({{}, {elastic::get(keys_.scale_request())}, {}}, kDeadline);
+  if (!reply) return std::nullopt;
+  const auto& found = reply->reads.at(0);
+  const elastic::Revision modified = found.empty() ? 0 : found.front().modified;
+  const bool is_new = seen_scale_ && modified > *seen_scale_;
+  if (!seen_scale_ || is_new) seen_scale_ = modified;
+  return is_new ? parse_number<int>(found.front().value) : std::nullopt;
+}
+
+Status JobRequests::ask_to_stop(const std::string& reason) {
+  return status_of(store_.transact({{}, {elastic::put(keys_.stop_request(), reason)}, {}}, kDeadline));
+}
+
+Status JobRequests::ask_to_leave(const std::string& name, const std::string& reason) {
+  const auto members = store_.transact({{}, {elastic::list(keys_.members())}, {}}, kDeadline);
+  if (!members) return members.error();
+  for (const elastic::KeyValue& item : members->reads.at(0)) {
+    const auto member = elastic::parse_member(item.value);
+    if (!member || member->name != name) continue;
+    // Gone meanwhile: nothing to ask for.
+    const elastic::Txn ask{
+        {elastic::created_at(item.key, item.created)}, {elastic::put(keys_.drain_request(member->id), reason)}, {}};
+    return status_of(store_.transact(ask, kDeadline));
+  }
+  return not_found("no member is called " + name);
+}
+
+}  // namespace everstep::launcher

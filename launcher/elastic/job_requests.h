@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "elastic/keys.h"
+#include "elastic/kv_store.h"
+
+namespace everstep::launcher {
+
+// What people ask of a running job by its keys, from the side of a supervisor. No call waits long, so that etcd's
+// outages do not keep the supervisor from its workers: what did not work is tried again by whoever wanted it.
+class JobRequests {
+ public:
+  JobRequests(elastic::KvStore& store, elastic::Keys keys) : store_(store), keys_(std::move(keys)) {}
+
+  // `everstep scale N`: the number, once for each time that it was asked for. What was asked before the first call is
+  // none of this supervisor's business.
+  std::optional<int> next_scale();
+
+  // The whole job is to stop at the window's end with a checkpoint.
+  Status ask_to_stop(const std::string& reason);
+
+  // The worker of that name is to leave. kNotFound: it is not a member (yet).
+  Status ask_to_leave(const std::string& name, const std::string& reason);
+
+ private:
+  elastic::KvStore& store_;
+  const elastic::Keys keys_;
+  std::optional<elastic::Revision> seen_scale_;
+};
+
+}  // namespace everstep::launcher

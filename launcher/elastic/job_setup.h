@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "elastic/kv_store.h"
+#include "elastic/records.h"
+#include "launcher/config.h"
+#include "launcher/exit_code.h"
+#include "launcher/train/train_request.h"
+
+namespace everstep::launcher {
+
+// The job as its spec describes it: the settings in force but for those of a host, "data-digest" and, so that no
+// generation is numbered as one that left traces in the checkpoint directory, "first-generation". Paths are absolute.
+elastic::JobSpec spec_of(const Config& config, std::uint64_t lineage, Generation first_generation,
+                         const std::string& data_digest);
+
+// What is there under a job's name.
+struct FoundJob {
+  elastic::JobSpec spec;
+  std::string text;  // as it stands in the store: what every worker compares with
+  bool finished = false;
+
+  Generation first_generation() const;
+};
+
+// Nothing: there is no such job. kInvalidArgument: it has another secret, or one has a secret and the other has none.
+Result<std::optional<FoundJob>> find_job(elastic::KvStore& store, const std::string& job, const std::string& secret);
+
+// Refuses to take part in a job that is finished, of another build of the program, on other data or under other
+// settings; names all that differ with both values. Lineage and paths may differ.
+Status check_same_job(const std::string& job, const FoundJob& found, const elastic::JobSpec& mine);
+
+// Writes the spec, sealed with the secret if there is one, and `head` (where the job starts; nothing: at the beginning)
+// at one instant. kInvalidArgument: the job is there already.
+Status create_job(elastic::KvStore& store, const std::string& job, const elastic::JobSpec& spec,
+                  const std::string& secret, const std::optional<elastic::HeadRecord>& head);
+
+// Removes all keys of a job. Refuses (kInvalidArgument) while it has members, unless `force`. kNotFound: no such job.
+Status remove_job(elastic::KvStore& store, const std::string& job, bool force);
+
+// Settings of a spec as the configuration of `everstep train`, with those of a host from `host`.
+Result<Config> config_of(const elastic::JobSpec& spec, const std::vector<Setting>& host);
+
+}  // namespace everstep::launcher

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "elastic/keys.h"
+#include "elastic/kv_store.h"
+#include "launcher/elastic/elastic_supervisor.h"
+#include "launcher/elastic/generation_report.h"
+#include "launcher/train/prepared_run.h"
+#include "launcher/train/run_reporter.h"
+#include "launcher/train/run_summary.h"
+
+namespace everstep::launcher {
+
+// What is left when the local workers of an elastic job have ended.
+struct JobEnd {
+  const PreparedRun& run;
+  elastic::KvStore& store;
+  elastic::Keys keys;
+  const ElasticEnd& end;
+};
+
+// The plan is that of the last generation, if the store still tells it.
+RunSummary summarize(const JobEnd& job, const RunReporter& reporter, const GenerationTally& tally);
+
+// Whether the last step is in a checkpoint. Only who started the job looks.
+Outcome check_last_checkpoint(const JobEnd& job, const RunSummary& summary);
+
+}  // namespace everstep::launcher

@@ -1,0 +1,24 @@
+#include "launcher/elastic/patient_store.h"
+
+#include <thread>
+
+namespace everstep::launcher {
+namespace {
+
+constexpr std::chrono::milliseconds kDeadline{2'000};
+constexpr std::chrono::milliseconds kPause{200};
+constexpr int kTries = 3;
+
+bool may_work_again(ErrorCode code) { return code == ErrorCode::kUnavailable || code == ErrorCode::kDeadlineExceeded; }
+
+}  // namespace
+
+Result<elastic::TxnReply> transact_patiently(elastic::KvStore& store, const elastic::Txn& txn) {
+  for (int tried = 1;; ++tried) {
+    auto reply = store.transact(txn, kDeadline);
+    if (reply || !may_work_again(reply.error().code) || tried == kTries) return reply;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+}  // namespace everstep::launcher

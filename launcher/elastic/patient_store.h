@@ -1,0 +1,10 @@
+#pragma once
+
+#include "elastic/kv_store.h"
+
+namespace everstep::launcher {
+
+// Sends a transaction again while nobody answers, a few seconds at most. For those that may be executed twice.
+Result<elastic::TxnReply> transact_patiently(elastic::KvStore& store, const elastic::Txn& txn);
+
+}  // namespace everstep::launcher

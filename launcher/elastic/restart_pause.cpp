@@ -1,0 +1,38 @@
+#include "launcher/elastic/restart_pause.h"
+
+#include <algorithm>
+
+#include <sys/wait.h>
+
+#include "launcher/exit_code.h"
+#include "launcher/train/signal_watch.h"
+
+namespace everstep::launcher {
+namespace {
+
+constexpr std::chrono::milliseconds kFirst{1'000};
+constexpr std::chrono::milliseconds kLongest{60'000};
+constexpr std::chrono::seconds kLongLife{60};
+
+}  // namespace
+
+std::chrono::milliseconds RestartPause::after_life_of(std::chrono::nanoseconds life) {
+  next_ = life >= kLongLife ? kFirst : std::clamp(2 * next_, kFirst, kLongest);
+  return next_;
+}
+
+bool is_worth_a_restart(const WorkerFate& fate) {
+  if (!fate.wait_status || !WIFEXITED(*fate.wait_status)) return true;
+  const auto code = static_cast<ExitCode>(WEXITSTATUS(*fate.wait_status));
+  return code != ExitCode::kUsage && code != ExitCode::kConfiguration;
+}
+
+void describe_end(int wait_status, LogLine& event) {
+  if (WIFSIGNALED(wait_status)) {
+    event.add("signal", signal_name(WTERMSIG(wait_status)));
+  } else {
+    event.add("exit", WEXITSTATUS(wait_status));
+  }
+}
+
+}  // namespace everstep::launcher

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/tick.h"
+#include "trainer/train_loop.h"
+
+namespace everstep::launcher {
+
+// How the training of this process goes, over all generations: for the leader's deadlines, status and metrics. For any
+// thread.
+class RunProgress {
+ public:
+  explicit RunProgress(std::int64_t tokens_per_step) : tokens_per_step_(tokens_per_step) {}
+
+  void begin_generation();
+  void on_step(const trainer::StepReport& report);
+  // A change of membership cost so long without training, and so many of `window` minibatches are run again.
+  void on_change(double stall_seconds, std::int64_t redone, std::int64_t window);
+
+  struct Now {
+    trainer::StepReport last;
+    Tick window_time = 0;  // median of the last updates; 0: not known
+    double tokens_per_second = 0;
+    std::int64_t tokens = 0;
+    double goodput = 1;  // share of the time since the first update that went into what counts
+    double stall_seconds = 0;
+    std::int64_t redone = 0;
+  };
+  Now now() const;
+
+ private:
+  static constexpr std::size_t kKept = 16;
+
+  Tick window_time() const;
+
+  const std::int64_t tokens_per_step_;
+  mutable std::mutex mutex_;
+  std::optional<trainer::StepReport> last_;
+  Tick first_update_ = 0;
+  std::optional<Tick> previous_update_;  // of this generation
+  std::vector<Tick> recent_;             // times of updates, oldest first
+  std::int64_t updates_ = 0;
+  double stalled_ = 0;
+  double repeated_ = 0;  // seconds
+  std::int64_t redone_ = 0;
+};
+
+}  // namespace everstep::launcher

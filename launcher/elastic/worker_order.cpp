@@ -1,0 +1,129 @@
+#include "launcher/elastic/worker_order.h"
+
+#include <algorithm>
+
+#include "base/version.h"
+#include "launcher/checkpoint/checkpoint_store.h"
+#include "launcher/train/data_digest.h"
+#include "launcher/train/host.h"
+#include "storage/openssl/openssl_hashing.h"
+
+namespace everstep::launcher {
+namespace {
+
+constexpr std::string_view kSupervised = "supervised";
+
+CommandSpec program_spec() {
+  CommandSpec spec;
+  spec.name = "worker";
+  spec.options = worker_order_options();
+  spec.options.push_back({.name = std::string(kSupervised), .help = "Everstep train waits at the control socket"});
+  return spec;
+}
+
+// A secret that a person would not see on the command line, or nothing.
+std::string read_secret(const Config& config, Outcome& failure) {
+  if (failure || !config.is_set("secret-file")) return {};
+  auto secret = read_secret_file(*config.setting("secret-file").text);
+  if (secret) return std::move(secret).value();
+  failure = config.blame("secret-file", secret.error());
+  return {};
+}
+
+Result<std::string> own_data_digest(const TrainRequest& request) {
+  if (!request.data) return std::string();
+  return data_digest(request.data->path, *storage::make_openssl_hashing());
+}
+
+// The settings of the job with what this host has otherwise, and one that read_train_request cannot do without.
+std::vector<Setting> host_settings(const Config& order) {
+  std::vector<Setting> settings = order.settings;
+  settings.push_back({"workers", "1", Source::kDefault, 0});
+  return settings;
+}
+
+}  // namespace
+
+std::vector<OptionSpec> worker_order_options() {
+  std::vector<OptionSpec> options = etcd_options(true);
+  options.push_back({.name = "job", .value_name = "NAME", .help = "The job to work for", .required = true});
+  options.push_back({.name = "name", .value_name = "NAME", .help = "What to call this worker; if not set, its host"});
+  options.push_back({.name = "secret-file", .value_name = "FILE", .help = "The job's secret, if it has one"});
+  options.push_back({.name = "data", .value_name = "PATH", .help = "Where this host has the job's data"});
+  options.push_back(
+      {.name = "checkpoint-dir", .value_name = "DIR", .help = "Where this host has the job's checkpoints"});
+  options.push_back({.name = "bind", .value_name = "ADDRESS", .default_text = "127.0.0.1", .help = "Where to listen"});
+  for (OptionSpec& option : host_options()) options.push_back(std::move(option));
+  options.push_back({.name = "output",
+                     .value_name = "DIR",
+                     .help = "Where logs of this worker go; if not set, nowhere",
+                     .command_line_only = true});
+  return options;
+}
+
+WorkerOrder read_worker_order(const Config& config, Outcome& failure) {
+  Values values(config);
+  WorkerOrder order;
+  order.config = config;
+  order.etcd = read_etcd_servers(config, values, failure);
+  order.job = read_job_name(config, values, failure);
+  order.host = read_host_options(config, values, failure);
+  if (config.is_set("name")) order.name = values.path("name");
+  if (config.is_set("output")) order.output = values.path("output");
+  if (!failure) failure = values.failure();
+  order.secret = read_secret(config, failure);
+  return order;
+}
+
+Result<WorkerOrder> read_worker_order(const std::vector<std::string>& args) {
+  const CommandSpec spec = program_spec();
+  const auto parsed = parse_args(spec, args);
+  if (!parsed) return parsed.error();
+  const auto config = merge_config(spec, {.args = *parsed});
+  if (!config) return config.error();
+  Outcome failure;
+  WorkerOrder order = read_worker_order(*config, failure);
+  if (failure) return failure->error;
+  order.supervised = Values(*config).flag(kSupervised);
+  return order;
+}
+
+std::vector<std::string> worker_order_arguments(const Config& config) {
+  std::vector<std::string> args;
+  for (const OptionSpec& option : worker_order_options()) {
+    const auto found = std::find_if(config.settings.begin(), config.settings.end(),
+                                    [&](const Setting& one) { return one.name == option.name; });
+    if (found != config.settings.end() && found->text) args.push_back("--" + option.name + "=" + *found->text);
+  }
+  return args;
+}
+
+Result<JoinedJob> read_job(elastic::KvStore& store, const WorkerOrder& order) {
+  auto found = find_job(store, order.job, order.secret);
+  if (!found) return found.error();
+  if (!*found) {
+    return not_found("there is no job '" + order.job + "' in this etcd", "everstep status lists those that are");
+  }
+  JoinedJob job;
+  job.found = **std::move(found);
+  // A spec of another build may have settings that this one does not know: that is not what is wrong then.
+  elastic::JobSpec mine = job.found.spec;
+  mine.build = kVersion;
+  EVERSTEP_TRY(check_same_job(order.job, job.found, mine));
+  auto config = config_of(job.found.spec, host_settings(order.config));
+  if (!config) return config.error();
+  job.config = std::move(config).value();
+  Outcome failure;
+  job.request = read_train_request(job.config, host_memory_bytes(), failure);
+  Values values(job.config);
+  job.membership = read_membership_options(values);
+  if (!failure) failure = values.failure();
+  if (failure) return failure->error;
+  auto digest = own_data_digest(job.request);
+  if (!digest) return digest.error();
+  mine.data_hash = std::move(digest).value();
+  EVERSTEP_TRY(check_same_job(order.job, job.found, mine));
+  return job;
+}
+
+}  // namespace everstep::launcher

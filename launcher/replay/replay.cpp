@@ -1,0 +1,176 @@
+#include "launcher/replay/replay.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "base/text.h"
+#include "launcher/checkpoint/stored_model.h"
+#include "launcher/progress_line.h"
+#include "launcher/replay/replay_history.h"
+#include "launcher/replay/stored_request.h"
+#include "launcher/train/restore.h"
+
+namespace everstep::launcher {
+namespace {
+
+using storage::CatalogEntry;
+using storage::Manifest;
+
+constexpr int kThreads = 2;
+
+class Replay {
+ public:
+  Replay(CheckpointStore& store, const ReplayRequest& request, CommittedHistory history, Streams& streams)
+      : store_(store), request_(request), history_(std::move(history)), line_(streams) {}
+
+  Result<ReplayReport> run(const ReferenceHooks& hooks_of) {
+    auto asked = stored_request(history_.end.manifest, request_.data);
+    if (!asked) return asked.error();
+    EVERSTEP_TRY(check_same_data(history_.end.manifest, asked->data->path));
+    options_ = asked->options;
+    report_.exact = options_.accumulation == trainer::Accumulation::kFixedPoint;
+    read_learning_rates();
+    auto data = open_data(*asked->data, options_.model);
+    if (!data) return data.error();
+    reference_ = std::make_unique<trainer::ReferenceRun>(options_, **data, hooks_of(*asked));
+    EVERSTEP_TRY(go_to_start());
+    for (const CommittedEntry& entry : history_.entries) {
+      if (entry.what.window * entry.what.plan.window + entry.what.first < reference_->position().value) continue;
+      EVERSTEP_TRY(replay_entry(entry));
+      if (!report_.difference) EVERSTEP_TRY(compare_checkpoints());
+      if (report_.difference) break;
+    }
+    line_.clear();
+    if (report_.difference) report_.hint = possible_reason();
+    return std::move(report_);
+  }
+
+ private:
+  // A resumed run may let the learning rate end elsewhere. Of a generation without a checkpoint, the next one's.
+  void read_learning_rates() {
+    for (const auto& [position, entry] : history_.kept) {
+      const auto asked = stored_request(entry.manifest, request_.data);
+      if (!asked) continue;  // an imported model was never asked to train
+      learning_rates_[entry.manifest.name.generation] = asked->options.learning_rate;
+    }
+  }
+
+  // The checkpoint to start from, if it is not the initial weights. One at the very beginning was imported.
+  Result<const Manifest*> start() const {
+    const std::int64_t window = history_.end.manifest.plan.window;
+    const Position latest{request_.from_step.value_or(0) * window};
+    const auto after = history_.kept.upper_bound(latest);
+    if (after != history_.kept.begin()) return &std::prev(after)->second.manifest;
+    if (!request_.from_step || *request_.from_step == 0) return nullptr;
+    return not_found("no checkpoint of step " + std::to_string(*request_.from_step) + " or before is kept",
+                     "leave --from away to begin at the beginning");
+  }
+
+  Status go_to_start() {
+    const auto manifest = start();
+    if (!manifest) return manifest.error();
+    if (*manifest == nullptr) return {};
+    for (const CommittedEntry& entry : history_.entries) {
+      if (reference_->position() >= (*manifest)->name.position) break;
+      EVERSTEP_TRY(reference_->pass_over(entry.what));
+    }
+    for (int block = 0; block < reference_->blocks(); ++block) {
+      EVERSTEP_TRY(restore_stage(store_.files(), **manifest, options_.model, options_.accumulation,
+                                 reference_->layout(block), stored_part(**manifest, reference_->state(block)),
+                                 kThreads));
+    }
+    trainer::ResumePoint point;
+    point.position = (*manifest)->name.position;
+    point.version = (*manifest)->version;
+    point.applied = (*manifest)->applied;
+    point.continues_live = (*manifest)->has(storage::StateKind::kPrevious);
+    for (const auto& [minibatch, loss] : (*manifest)->window_losses) point.losses.push_back({minibatch, loss});
+    reference_->resume(point);
+    return {};
+  }
+
+  Status replay_entry(const CommittedEntry& entry) {
+    line_.show("replaying window " + std::to_string(entry.what.window) + " of " +
+               std::to_string(history_.end.manifest.version.value));
+    auto rate = learning_rates_.lower_bound(entry.what.generation);
+    if (rate == learning_rates_.end()) --rate;
+    reference_->set_learning_rate(rate->second);
+    const auto step = reference_->run(entry.what);
+    if (!step) return step.error();
+    report_.difference = compare_losses(entry.losses, step->losses, entry.what, report_.exact);
+    if (report_.difference) return {};
+    report_.losses += std::ssize(step->losses);
+    if (!step->update) return {};
+    ++report_.windows;
+    if (step->update->skipped && !entry.what.skipped) {
+      report_.difference = "the update of window " + std::to_string(entry.what.window) +
+                           " was applied, but in the replay its gradient is not finite";
+    }
+    return {};
+  }
+
+  Status compare_checkpoints() {
+    const auto [first, end] = history_.kept.equal_range(reference_->position());
+    for (auto kept = first; kept != end; ++kept) {
+      auto difference = compare_state(store_, kept->second.manifest, options_, *reference_, report_.exact);
+      if (!difference) return difference.error();
+      report_.difference = std::move(*difference);
+      if (report_.difference) return {};
+      ++report_.checkpoints;
+    }
+    return {};
+  }
+
+  std::string possible_reason() const {
+    std::string text;
+    for (const auto& [name, here] : request_.provenance) {
+      const std::string_view there = setting_of(history_.end.manifest.provenance, name);
+      if (there.empty() || there == here) continue;
+      text += (text.empty() ? "" : ", ") + name + " was " + std::string(there) + " and is " + here + " here";
+    }
+    return text.empty() ? text : "other kernels may give other bits: " + text;
+  }
+
+  CheckpointStore& store_;
+  const ReplayRequest& request_;
+  CommittedHistory history_;
+  ProgressLine line_;
+  trainer::TrainOptions options_;
+  std::map<Generation, trainer::LearningRate> learning_rates_;
+  std::unique_ptr<trainer::ReferenceRun> reference_;
+  ReplayReport report_;
+};
+
+std::string counted(std::int64_t count, const std::string& one, const std::string& many) {
+  return std::to_string(count) + " " + (count == 1 ? one : many);
+}
+
+}  // namespace
+
+Result<ReplayReport> replay(CheckpointStore& store, const ReplayRequest& request, const ReferenceHooks& hooks_of,
+                            Streams& streams) {
+  auto history = read_history(store.catalog(), request.to_step);
+  if (!history) return history.error();
+  return Replay(store, request, std::move(*history), streams).run(hooks_of);
+}
+
+std::string replay_text(const ReplayReport& report) {
+  std::string text = counted(report.windows, "window", "windows") + ", " + counted(report.losses, "loss", "losses") +
+                     ", " + counted(report.checkpoints, "checkpoint", "checkpoints") + ": ";
+  if (report.difference) return text + "all equal, then " + *report.difference;
+  if (report.exact) return text + "all bits equal";
+  return text + "equal within " + shortest_text(kLossTolerance) +
+         " (losses); without --reproducible bits depend on the order of sums";
+}
+
+storage::Json replay_json(const ReplayReport& report) {
+  storage::Json json = storage::Json::object();
+  json.set("good", !report.difference).set("exact", report.exact).set("windows", report.windows);
+  json.set("losses", report.losses).set("checkpoints", report.checkpoints);
+  return json.set("difference", report.difference ? storage::Json(*report.difference) : storage::Json(nullptr));
+}
+
+}  // namespace everstep::launcher

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "launcher/command.h"
+#include "launcher/train/checkpoint_session.h"
+#include "launcher/train/run_directory.h"
+#include "launcher/train/train_plan.h"
+
+namespace everstep::launcher {
+
+// All that is known before the first worker starts.
+struct PreparedRun {
+  Config config;  // in force
+  TrainRequest request;
+  TrainPlan plan;
+  std::uint64_t lineage = 0;
+  RunDirectory directory;
+  std::optional<CheckpointSession> checkpoints;
+
+  // A run that goes on has been here before.
+  std::int64_t steps_before() const {
+    return checkpoints && checkpoints->start ? checkpoints->start->manifest.version.value : 0;
+  }
+  int workers() const { return static_cast<int>(plan.plan.workers.size()); }
+};
+
+// What can be checked before there is a plan or a checkpoint directory: the data, above all.
+Outcome check_data(const Config& config, const TrainRequest& request);
+
+// Reads the request, plans, and finds where to start. Everything that can be checked is, before the run's directory is
+// made: a refusal leaves nothing behind. `lineage` is for a run that starts at the beginning.
+Outcome prepare_run(const Config& config, std::uint64_t lineage, Streams& streams, PreparedRun& run);
+
+// Makes the run's directory, and keeps the configuration there.
+Outcome make_directory(PreparedRun& run);
+
+void log_plan(const PreparedRun& run, Streams& streams);
+
+// Says that all steps were made before.
+void tell_idle_run(const PreparedRun& run, Streams& streams);
+
+}  // namespace everstep::launcher

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/result.h"
+#include "trainer/flight_recorder.h"
+
+namespace everstep::launcher {
+
+inline constexpr std::size_t kRecordedOps = 256;
+inline constexpr int kTorchThreads = 1;  // bits repeat with a fixed number only
+
+// A line in this worker's log, which is its standard error, with the time in front.
+void log_event(const std::string& line);
+void log_recorder(const trainer::FlightRecorder& recorder);
+
+// What a failed check does before it ends the process.
+struct LastWords {
+  std::function<void(const Error&)> tell;             // may be empty
+  const trainer::FlightRecorder* recorder = nullptr;  // its ops go to the log
+};
+void set_last_words(LastWords words);
+
+// Settings of the process that every worker wants: precise sleeps, memory that is kept, no death by a closed pipe.
+void prepare_worker_process();
+
+// The kernel's way not to outlive the supervisor; the end of the control socket is the other.
+void die_with_parent();
+
+}  // namespace everstep::launcher
