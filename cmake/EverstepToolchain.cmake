@@ -4,9 +4,12 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
 endif()
 
+# Paths below the root count as relative ones, so that a second clone finds what the first has compiled; the sloppiness
+# is what ccache asks for to work with a precompiled header.
 find_program(EVERSTEP_CCACHE ccache)
 if(EVERSTEP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${EVERSTEP_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+    CCACHE_SLOPPINESS=pch_defines,time_macros ${EVERSTEP_CCACHE})
 endif()
 
 # A sanitizer must see the whole program: mixed objects report errors that are not there.

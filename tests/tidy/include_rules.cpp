@@ -37,7 +37,7 @@ const std::vector<Home>& homes() {
       {{"H5", "hdf5"}, {"storage/hdf5/"}},
       {{"openssl/"}, {"storage/openssl/"}},
       {{"etcd/", "google/protobuf/", "grpc/", "grpcpp/"}, {"elastic/etcd/"}},
-      {{"ATen/", "c10/", "torch/"}, {"trainer/torch/", "tests/toolchain/", "tests/trainer/oracle/"}},
+      {{"ATen/", "c10/", "torch/"}, {"trainer/torch/", "tests/toolchain/"}},
       {{"ucm/", "ucp/", "ucs/", "uct/", "xxh"}, {"trainer/ucx/"}},
       {{"cuda", "nccl.h"}, {"trainer/nccl/"}},
       {{"cxxopts.hpp"}, {"launcher/options.cpp"}},
