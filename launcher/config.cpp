@@ -138,10 +138,8 @@ Result<Config> merge_config(const CommandSpec& spec, const ConfigSources& source
       setting = {option.name, variable->second, Source::kEnvironment};
     } else if (anywhere && line != lines.end()) {
       setting = {option.name, line->second.value, Source::kFile, line->second.line};
-    } else if (!option.default_text.empty()) {
-      setting.text = option.default_text;
-    } else if (option.is_flag()) {
-      setting.text = "false";
+    } else {
+      setting.text = option.default_value();
     }
     config.settings.push_back(std::move(setting));
   }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,11 @@ struct OptionSpec {
   std::string implicit_text{};  // what the option means without a value; empty: it needs one
 
   bool is_flag() const { return value_name.empty(); }
+  // What it is when nobody says otherwise; nothing: not set.
+  std::optional<std::string> default_value() const {
+    if (!default_text.empty()) return default_text;
+    return is_flag() ? std::optional<std::string>("false") : std::nullopt;
+  }
   bool needs_value() const { return !is_flag() && implicit_text.empty(); }
   bool operator==(const OptionSpec&) const = default;
 };

@@ -9,6 +9,7 @@ namespace everstep::elastic {
 namespace {
 
 constexpr auto kTryLimit = std::chrono::milliseconds(500);
+constexpr int kLargestReply = 64 << 20;
 
 grpc::ChannelArguments channel_arguments() {
   grpc::ChannelArguments arguments;
@@ -23,7 +24,7 @@ grpc::ChannelArguments channel_arguments() {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 2'000);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetMaxReceiveMessageSize(kLargestReply);
   return arguments;
 }
 
@@ -49,13 +50,24 @@ EtcdClock::time_point Channels::try_limit(EtcdClock::time_point deadline) const 
   return size() == 1 ? deadline : std::min(deadline, EtcdClock::now() + kTryLimit);
 }
 
-bool Channels::is_settled_before(std::size_t index, EtcdClock::time_point limit) const {
+bool Channels::is_connected_before(std::size_t index, EtcdClock::time_point limit) const {
   grpc::Channel& channel = *channels_[index];
   while (true) {
     const grpc_connectivity_state state = channel.GetState(true);
-    if (state == GRPC_CHANNEL_READY || state == GRPC_CHANNEL_TRANSIENT_FAILURE) return true;
-    if (!channel.WaitForStateChange(state, limit)) return false;
+    if (state == GRPC_CHANNEL_READY) return true;
+    if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) return false;
+    if (!channel.WaitForStateChange(state, grpc_deadline(limit))) return false;
   }
+}
+
+void Channels::pause_until(std::size_t index, EtcdClock::time_point limit) const {
+  grpc::Channel& channel = *channels_[index];
+  (void)channel.WaitForStateChange(channel.GetState(true), grpc_deadline(limit));
+}
+
+gpr_timespec grpc_deadline(EtcdClock::time_point limit) {
+  const auto left = std::chrono::duration_cast<std::chrono::microseconds>(limit - EtcdClock::now());
+  return gpr_time_from_micros(left.count(), GPR_TIMESPAN);
 }
 
 void require_leader(grpc::ClientContext& context) { context.AddMetadata("hasleader", "true"); }

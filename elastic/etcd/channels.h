@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include <grpc/support/time.h>
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 
@@ -15,7 +16,10 @@
 
 namespace everstep::elastic {
 
-using EtcdClock = std::chrono::system_clock;  // gRPC's; only differences of a few seconds are measured by it
+using EtcdClock = std::chrono::steady_clock;  // the wall clock may jump
+
+// The same moment for gRPC, which takes no steady clock.
+gpr_timespec grpc_deadline(EtcdClock::time_point limit);
 
 // A connection per server, and the one that all calls go to until it fails. For any thread.
 class Channels {
@@ -34,8 +38,11 @@ class Channels {
   // How long one server may take: with others to ask, not all the time there is.
   EtcdClock::time_point try_limit(EtcdClock::time_point deadline) const;
 
-  // Waits until the server is connected, or known not to be. False: not even that in time.
-  bool is_settled_before(std::size_t index, EtcdClock::time_point limit) const;
+  // Waits until the server is connected. False: it refused, or the limit has come.
+  bool is_connected_before(std::size_t index, EtcdClock::time_point limit) const;
+
+  // Lets time pass after a failure. gRPC makes progress with a connection only while somebody waits for it.
+  void pause_until(std::size_t index, EtcdClock::time_point limit) const;
 
  private:
   std::vector<Endpoint> endpoints_;

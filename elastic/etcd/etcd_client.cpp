@@ -4,7 +4,6 @@
 #include <functional>
 #include <optional>
 #include <random>
-#include <thread>
 #include <utility>
 
 #include <grpc/support/log.h>
@@ -122,8 +121,9 @@ class EtcdClient final : public KvStore {
       channels_->leave(server);
       if (is_unknown && repeat == Repeat::kNever) return failure->error;
       if (is_unknown || worst.kind == CallFailure::Kind::kNotExecuted) worst = *failure;
-      if (tries % channels_->size() == 0)
-        std::this_thread::sleep_until(std::min(end, EtcdClock::now() + kPauseAfterRound));
+      if (tries % channels_->size() == 0) {
+        channels_->pause_until(channels_->preferred(), std::min(end, EtcdClock::now() + kPauseAfterRound));
+      }
       if (EtcdClock::now() >= end) return worst.error;
     }
   }
@@ -132,9 +132,9 @@ class EtcdClient final : public KvStore {
   std::optional<CallFailure> try_server(std::size_t server, const Ask<Reply>& ask, Reply& reply,
                                         EtcdClock::time_point limit) {
     const std::string& url = channels_->url(server);
-    if (!channels_->is_settled_before(server, limit)) return not_connected(url);
+    if (!channels_->is_connected_before(server, limit)) return not_connected(url);
     grpc::ClientContext context;
-    context.set_deadline(limit);
+    context.set_deadline(grpc_deadline(limit));
     require_leader(context);
     const grpc::Status status = ask(channels_->channel(server), context, reply);
     if (status.ok()) return std::nullopt;

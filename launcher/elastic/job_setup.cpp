@@ -178,10 +178,11 @@ Result<Config> config_of(const elastic::JobSpec& spec, const std::vector<Setting
   for (const OptionSpec& option : train_options()) {
     known.insert(option.name);
     Setting setting{option.name, std::nullopt, Source::kDefault, 0};
-    if (!option.default_text.empty()) setting.text = option.default_text;
-    const std::string* told = is_local_option(option.name) ? nullptr : find_setting(spec.settings, option.name);
-    if (told != nullptr) setting.text = *told;
-    if (told == nullptr && !is_local_option(option.name)) setting.text.reset();
+    if (is_local_option(option.name)) {
+      setting.text = option.default_value();
+    } else if (const std::string* told = find_setting(spec.settings, option.name)) {
+      setting.text = *told;
+    }
     const auto own =
         std::find_if(host.begin(), host.end(), [&](const Setting& one) { return one.name == option.name; });
     if (own != host.end() && own->text) setting = *own;
