@@ -25,6 +25,7 @@ Coordinator::Coordinator(CoordinatorOptions options) : options_(std::move(option
 
 Decision Coordinator::step(const std::variant<Looked, Replied>& event, const View& view, Tick now, Tick window_time) {
   decision_ = {};
+  learn_names(view);
   if (const auto* reply = std::get_if<Replied>(&event)) on_reply(*reply, now);
   if (pending_) {
     if (pending_->retry_at && now >= *pending_->retry_at) {
@@ -107,6 +108,7 @@ void Coordinator::forget() {
   proposed_.reset();
   fruitless_ = 0;
   said_waiting_ = false;
+  no_plan_.clear();
   state_ = "following";
 }
 
@@ -259,7 +261,7 @@ bool Coordinator::evict_outcasts(const Situation& seen) {
     if (member == seen.members.end() || txn.then.size() == kMostAtOnce) continue;
     txn.compares.push_back(created_at(options_.keys.member(id), member->second.created));
     txn.then.push_back(remove(options_.keys.member(id)));
-    names += " " + name_of(seen, id);
+    names += " " + name_of(id);
   }
   if (txn.then.empty()) return false;
   send(std::move(txn), "evict" + names);
@@ -283,10 +285,18 @@ void Coordinator::wake(Tick at) {
   if (!decision_.wake_at || *decision_.wake_at > at) decision_.wake_at = at;
 }
 
-std::string Coordinator::name_of(const Situation& seen, const WorkerId& id) const {
-  const auto member = seen.members.find(id);
-  const bool has_name = member != seen.members.end() && !member->second.record.name.empty();
-  return has_name ? member->second.record.name : to_string(id).substr(0, 8);
+// Also while another leads: it may be the one whose loss is to be told.
+void Coordinator::learn_names(const View& view) {
+  for (const KeyValue* item : view.below(options_.keys.members())) {
+    if (names_.contains(item->key)) continue;
+    const auto member = parse_member(item->value);
+    if (member) names_.emplace(item->key, member->name);
+  }
+}
+
+std::string Coordinator::name_of(const WorkerId& id) const {
+  const auto found = names_.find(options_.keys.member(id));
+  return found == names_.end() || found->second.empty() ? to_string(id).substr(0, 8) : found->second;
 }
 
 std::map<WorkerId, HeldRecord> Coordinator::held_by_the_living(const Situation& seen) const {
@@ -304,12 +314,16 @@ std::optional<Coordinator::Change> Coordinator::planned(const Situation& seen, c
   auto plan = options_.plan(infos, previous);
   if (!plan) {
     state_ = "no plan for " + std::to_string(workers.size()) + " workers: " + plan.error().message;
-    decision_.effects.emplace_back(Note{LogLine("no_plan").add("error", plan.error().line()).text()});
+    if (no_plan_ != plan.error().message) {
+      no_plan_ = plan.error().message;
+      decision_.effects.emplace_back(Note{LogLine("no_plan").add("error", plan.error().line()).text()});
+    }
     return std::nullopt;
   }
+  no_plan_.clear();
   Change change{*std::move(plan), {}};
   const auto tell = [&](const std::string& what, const WorkerId& id) {
-    change.reason += (change.reason.empty() ? "" : ", ") + name_of(seen, id) + what;
+    change.reason += (change.reason.empty() ? "" : ", ") + name_of(id) + what;
   };
   for (const WorkerId& id : workers) {
     if (previous == nullptr || !has(previous->workers, id)) tell(" joined", id);
@@ -327,7 +341,7 @@ void Coordinator::open_anew(const Situation& seen, Tick now, const std::string& 
   if (!change) return;
   const BaseChoice base = choose_base(seen.generation, held_by_the_living(seen), seen.head);
   GroupRecord group;
-  group.attempt = {seen.generation ? seen.generation->group.attempt.generation.next() : Generation{1},
+  group.attempt = {seen.generation ? seen.generation->group.attempt.generation.next() : options_.first_generation,
                    options_.nonce()};
   group.plan = change->plan;
   if (base.from) {

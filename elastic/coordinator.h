@@ -120,7 +120,8 @@ class Coordinator {
   Txn as_leader(const Situation& seen) const;  // compares leader and gen
   void send(Txn txn, const std::string& what);
   void wake(Tick at);
-  std::string name_of(const Situation& seen, const WorkerId& id) const;
+  void learn_names(const View& view);
+  std::string name_of(const WorkerId& id) const;
 
   CoordinatorOptions options_;
   Decision decision_;
@@ -130,6 +131,7 @@ class Coordinator {
   Revision known_ = 0;  // the store was at least there: wait until the view is, too
   Tick known_since_ = 0;
   std::optional<Tick> vacant_since_;
+  std::map<std::string, std::string> names_;  // of members, by key: the lost are told by name, too
 
   // What only the leader remembers; a new leader starts afresh.
   std::map<WorkerId, Tick> joined_at_;
@@ -146,6 +148,7 @@ class Coordinator {
   Tick proposed_since_ = 0;
   int fruitless_ = 0;  // generations in a row that never came to an update
   bool said_waiting_ = false;
+  std::string no_plan_;  // why, as it was said last
 };
 
 }  // namespace everstep::elastic

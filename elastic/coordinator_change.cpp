@@ -125,7 +125,7 @@ void Coordinator::await_prepared(const Situation& seen, Tick now, Tick window_ti
     const auto prepared = seen.prepared.find(id);
     all_connected = all_connected && prepared != seen.prepared.end();
     if (prepared != seen.prepared.end() && !prepared->second.connected) {
-      return withdraw(seen, now, name_of(seen, id) + " cannot connect: " + prepared->second.error);
+      return withdraw(seen, now, name_of(id) + " cannot connect: " + prepared->second.error);
     }
   }
   if (all_connected) return drain_for_leavers(seen, now, window_time, "the next generation is connected");

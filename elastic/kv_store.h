@@ -57,6 +57,7 @@ KvOp remove(std::string key);
 KvOp remove_prefix(std::string prefix);
 KvOp get(std::string key);
 KvOp list(std::string prefix);
+bool reads(const KvOp& op);
 
 // All compares and one of the branches happen at one instant. etcd takes at most 128 of each (kMostOps).
 inline constexpr std::size_t kMostOps = 128;
@@ -68,9 +69,12 @@ struct Txn {
   bool operator==(const Txn&) const = default;
 };
 
+// Whether neither branch changes anything.
+bool is_read_only(const Txn& txn);
+
 struct TxnReply {
-  bool succeeded = false;  // `then` was taken
-  Revision revision = 0;   // of the store, when it was
+  bool succeeded = false;                    // `then` was taken
+  Revision revision = 0;                     // of the store, when it was
   std::vector<std::vector<KeyValue>> reads;  // one per op of the branch; keys ascending; empty for ops that do not read
 
   bool operator==(const TxnReply&) const = default;

@@ -22,6 +22,20 @@ bool WorkerAgent::Part::has_written(Write kind) const {
   return std::find(written.begin(), written.end(), kind) != written.end();
 }
 
+std::string_view WorkerAgent::role_text(Role role) {
+  switch (role) {
+    case Role::kNone:
+      return "none";
+    case Role::kSpare:
+      return "spare";
+    case Role::kDonor:
+      return "donor";
+    case Role::kWorker:
+      return "worker";
+  }
+  EVERSTEP_CHECK(false, "a role that is none");
+}
+
 Decision WorkerAgent::step(const AgentEvent& event, const View& view, Tick now) {
   decision_ = {};
   if (gone_) return {};
@@ -161,7 +175,7 @@ void WorkerAgent::obey(GenerationRecord record, Revision modified) {
   part_->record = std::move(record);
   part_->modified = modified;
   part_->role = role;
-  decide(Note{LogLine("generation_obeyed").add("generation", number).add("role", static_cast<int>(role)).text()},
+  decide(Note{LogLine("generation_obeyed").add("generation", number).add("role", role_text(role)).text()},
          "generation " + number + " is open");
   if (role == Role::kWorker || role == Role::kDonor) connect(part_->record.group);
 }

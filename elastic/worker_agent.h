@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "elastic/decision.h"
@@ -59,6 +60,7 @@ class WorkerAgent {
 
  private:
   enum class Role { kNone, kSpare, kDonor, kWorker };
+  static std::string_view role_text(Role role);
   enum class Link { kConnecting, kUp, kFailed };
   enum class Write { kRegister, kMember, kEvict, kSuspect, kHeld, kPrepared, kPromise, kReady };
 

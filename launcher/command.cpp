@@ -6,6 +6,7 @@
 #include "launcher/files.h"
 #include "launcher/help.h"
 #include "launcher/nearest.h"
+#include "launcher/printable.h"
 #include "launcher/values.h"
 
 namespace everstep::launcher {
@@ -127,10 +128,7 @@ ExitCode run_command_line(const std::vector<Command>& commands, const Invocation
 }
 
 void print_error(std::ostream& log, const Error& error) {
-  std::string line = error.line();
-  std::ranges::replace_if(
-      line, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, '?');
-  log << "everstep: " << line << "\n";
+  log << "everstep: " << printable(error.line()) << "\n";
 }
 
 }  // namespace everstep::launcher

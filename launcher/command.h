@@ -15,7 +15,8 @@ namespace everstep::launcher {
 struct Streams {
   std::ostream& out;
   std::ostream& log;
-  std::size_t log_columns = 0;  // width of the terminal behind `log`; 0: there is none
+  std::size_t log_columns = 0;   // width of the terminal behind `log`; 0: there is none
+  bool out_is_terminal = false;  // what is written there may be written over
 };
 
 // One word after `everstep`. `run` reads all its values before it starts to work (see values.h), and returns a Failure

@@ -39,7 +39,7 @@ ExitCode run(const std::vector<Command>& commands, std::vector<std::string> args
   std::signal(SIGPIPE, SIG_IGN);
   DescriptorBuffer buffer(STDOUT_FILENO);
   std::ostream out(&buffer);
-  Streams streams{out, std::cerr, terminal_columns()};
+  Streams streams{out, std::cerr, terminal_columns(), isatty(STDOUT_FILENO) != 0};
   ExitCode exit_code = run_command_line(commands, {std::move(args), read_environment()}, streams);
   out.flush();
   // A reader such as `head` that left early has what it wanted.

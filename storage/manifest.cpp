@@ -22,8 +22,6 @@ std::optional<std::uint32_t> parse_short_hex(std::string_view text) {
   return static_cast<std::uint32_t>(*number);
 }
 
-std::string lineage_directory(std::uint64_t lineage) { return hex_text(lineage).substr(0, kHalf); }
-
 std::string four_digits(int block) {
   const std::string digits = std::to_string(block);
   return std::string(4 - std::min<std::size_t>(digits.size(), 4), '0') + digits;
@@ -101,6 +99,8 @@ std::uint64_t Manifest::bytes() const {
   for (const FileRecord& file : files) sum += file.size;
   return sum;
 }
+
+std::string lineage_directory(std::uint64_t lineage) { return hex_text(lineage).substr(0, kHalf); }
 
 std::string directory_of(std::uint64_t lineage, const CheckpointName& name) {
   return lineage_directory(lineage) + "/" + to_string(name);

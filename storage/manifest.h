@@ -146,6 +146,7 @@ Status check(const Manifest& manifest);
 
 // "<lineage8>/<name>" below the job's directory; in it "manifest-<writer>.json" and "commit.json"; and
 // "<lineage8>/ledger/p<end>-<writer>.json". <lineage8> is the first half of the lineage's 16 hexadecimal digits.
+std::string lineage_directory(std::uint64_t lineage);
 std::string directory_of(std::uint64_t lineage, const CheckpointName& name);
 std::string manifest_path(std::uint64_t lineage, const CheckpointName& name, const WriterTag& writer);
 std::string commit_record_path(std::uint64_t lineage, const CheckpointName& name);

@@ -20,11 +20,11 @@ std::int64_t Worker::round_of(const scheduler::Op& op) const {
   return is_of_the_end ? rounds_.last_of(op.window) : rounds_.number_of({op.window, op.round});
 }
 
-// A stop is never before the super-round after the one that was started last.
+// Nothing after it may be waited for ahead: a stop may yet leave it out.
 SuperRounds::Place Worker::last_certain_round() const {
   const SuperRounds::Place at_window_end{last_certain_window(), std::numeric_limits<int>::max()};
-  if (hooks_.stops == nullptr) return at_window_end;
-  return std::min(at_window_end, rounds_.place_of(started_ + 1));
+  const auto certain = hooks_.stops == nullptr ? std::nullopt : hooks_.stops->certain_round();
+  return certain ? std::min(at_window_end, rounds_.place_of(*certain)) : at_window_end;
 }
 
 // Waits, if a stop is being agreed on, until it is known whether the op is still to be run. If it is not, the stream
@@ -51,6 +51,7 @@ Status Worker::wait_to_start(const scheduler::Op& op) {
 void Worker::end_after(std::int64_t round) {
   last_round_ = round;
   stop_ = std::max(stop_, WindowStop::kHandOver);
+  if (nothing_is_left()) return;
   const SuperRounds::Place place = rounds_.place_of(round);
   if (rounds_.ends_window(round)) {
     stream_->end_after(place.window);

@@ -16,10 +16,11 @@ grpc::ChannelArguments channel_arguments() {
   // Only the caller knows what may be sent twice.
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // A server that comes back is found at once; gRPC would wait for up to two minutes.
+  // A server that comes back is found at once; gRPC would wait for up to two minutes. The last is what one try to
+  // connect may take.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000);
   // etcd refuses pings that come more often than every 5 s.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 2'000);
@@ -50,12 +51,11 @@ EtcdClock::time_point Channels::try_limit(EtcdClock::time_point deadline) const 
   return size() == 1 ? deadline : std::min(deadline, EtcdClock::now() + kTryLimit);
 }
 
-bool Channels::is_connected_before(std::size_t index, EtcdClock::time_point limit) const {
+bool Channels::is_settled_before(std::size_t index, EtcdClock::time_point limit) const {
   grpc::Channel& channel = *channels_[index];
   while (true) {
     const grpc_connectivity_state state = channel.GetState(true);
-    if (state == GRPC_CHANNEL_READY) return true;
-    if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) return false;
+    if (state == GRPC_CHANNEL_READY || state == GRPC_CHANNEL_TRANSIENT_FAILURE) return true;
     if (!channel.WaitForStateChange(state, grpc_deadline(limit))) return false;
   }
 }

@@ -4,15 +4,15 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <grpc/support/time.h>
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 
-#include "base/result.h"
-#include "elastic/etcd/endpoint.h"
-#include "elastic/etcd/etcd_client.h"
+#include "elastic/etcd_client.h"
+#include "elastic/etcd_endpoint.h"
 
 namespace everstep::elastic {
 
@@ -38,8 +38,8 @@ class Channels {
   // How long one server may take: with others to ask, not all the time there is.
   EtcdClock::time_point try_limit(EtcdClock::time_point deadline) const;
 
-  // Waits until the server is connected. False: it refused, or the limit has come.
-  bool is_connected_before(std::size_t index, EtcdClock::time_point limit) const;
+  // Waits until the server is connected, or known not to be: a call then says why. False: not even that in time.
+  bool is_settled_before(std::size_t index, EtcdClock::time_point limit) const;
 
   // Lets time pass after a failure. gRPC makes progress with a connection only while somebody waits for it.
   void pause_until(std::size_t index, EtcdClock::time_point limit) const;

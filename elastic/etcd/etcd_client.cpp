@@ -1,4 +1,4 @@
-#include "elastic/etcd/etcd_client.h"
+#include "elastic/etcd_client.h"
 
 #include <algorithm>
 #include <functional>
@@ -8,19 +8,17 @@
 
 #include <grpc/support/log.h>
 
-#include "elastic/etcd/call_failure.h"
 #include "elastic/etcd/channels.h"
 #include "elastic/etcd/etcd.grpc.pb.h"
 #include "elastic/etcd/etcd_watch.h"
 #include "elastic/etcd/history_check.h"
 #include "elastic/etcd/messages.h"
+#include "elastic/etcd_call.h"
 
 namespace everstep::elastic {
 namespace {
 
 constexpr auto kPauseAfterRound = std::chrono::milliseconds(50);
-
-enum class Repeat { kNever, kFreely };  // whether a call that may have been executed is sent again
 
 // What one server is asked: fills in the reply.
 template <typename Reply>
@@ -104,11 +102,10 @@ class EtcdClient final : public KvStore {
     std::string url;  // of the server that gave it
   };
 
-  // Tries one server after the other. Of several failures the one that leaves more open is told.
   template <typename Reply>
   Result<Answer<Reply>> call(const Ask<Reply>& ask, Repeat repeat, EtcdClock::time_point end) {
-    CallFailure worst = not_connected(channels_->url(channels_->preferred()));
-    for (std::size_t tries = 1;; ++tries) {
+    CallTries tries(channels_->size(), repeat);
+    while (true) {
       const std::size_t server = channels_->preferred();
       Answer<Reply> answer{{}, channels_->url(server)};
       const std::optional<CallFailure> failure = try_server(server, ask, answer.reply, channels_->try_limit(end));
@@ -116,15 +113,12 @@ class EtcdClient final : public KvStore {
         EVERSTEP_TRY(history_->check_cluster(answer.reply.header(), answer.url));
         return answer;
       }
-      if (failure->kind == CallFailure::Kind::kFinal) return failure->error;
-      const bool is_unknown = failure->kind == CallFailure::Kind::kUnknown;
-      channels_->leave(server);
-      if (is_unknown && repeat == Repeat::kNever) return failure->error;
-      if (is_unknown || worst.kind == CallFailure::Kind::kNotExecuted) worst = *failure;
-      if (tries % channels_->size() == 0) {
+      if (failure->kind != CallFailure::Kind::kFinal) channels_->leave(server);
+      if (tries.is_settled_by(*failure)) return failure->error;
+      if (tries.is_round_over()) {
         channels_->pause_until(channels_->preferred(), std::min(end, EtcdClock::now() + kPauseAfterRound));
       }
-      if (EtcdClock::now() >= end) return worst.error;
+      if (EtcdClock::now() >= end) return tries.worst();
     }
   }
 
@@ -132,13 +126,13 @@ class EtcdClient final : public KvStore {
   std::optional<CallFailure> try_server(std::size_t server, const Ask<Reply>& ask, Reply& reply,
                                         EtcdClock::time_point limit) {
     const std::string& url = channels_->url(server);
-    if (!channels_->is_connected_before(server, limit)) return not_connected(url);
+    if (!channels_->is_settled_before(server, limit)) return not_connected(url);
     grpc::ClientContext context;
     context.set_deadline(grpc_deadline(limit));
     require_leader(context);
     const grpc::Status status = ask(channels_->channel(server), context, reply);
     if (status.ok()) return std::nullopt;
-    return explain(status, url);
+    return explain(status.error_code(), status.error_message(), url);
   }
 
   Result<Answer<etcdserverpb::TxnResponse>> send(const etcdserverpb::TxnRequest& request, Repeat repeat,
@@ -167,33 +161,13 @@ class EtcdClient final : public KvStore {
   std::shared_ptr<HistoryCheck> history_;
 };
 
-Status check_certificates(const EtcdOptions& options, bool any_secure) {
-  if (options.certificate.empty() != options.key.empty()) {
-    return invalid_argument("of etcd's client certificate and its key only one is given", "give both or none");
-  }
-  if (any_secure && options.ca.empty()) {
-    return invalid_argument(
-        "an etcd endpoint with https needs the certificate of the authority that signed the "
-        "servers' certificates");
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<KvStore>> connect_etcd(const EtcdOptions& options) {
-  if (options.endpoints.empty()) return invalid_argument("no etcd endpoint is given");
-  std::vector<Endpoint> endpoints;
-  bool any_secure = false;
-  for (const std::string& url : options.endpoints) {
-    const Result<Endpoint> endpoint = parse_endpoint(url, options.allow_plain_text);
-    if (!endpoint) return endpoint.error();
-    any_secure = any_secure || endpoint->secure;
-    endpoints.push_back(*endpoint);
-  }
-  EVERSTEP_TRY(check_certificates(options, any_secure));
+  const auto endpoints = checked_endpoints(options);
+  if (!endpoints) return endpoints.error();
   gpr_set_log_function([](gpr_log_func_args*) {});  // what it would print is in the errors of calls
-  return std::unique_ptr<KvStore>(std::make_unique<EtcdClient>(endpoints, options));
+  return std::unique_ptr<KvStore>(std::make_unique<EtcdClient>(*endpoints, options));
 }
 
 }  // namespace everstep::elastic

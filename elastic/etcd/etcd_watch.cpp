@@ -1,6 +1,5 @@
 #include "elastic/etcd/etcd_watch.h"
 
-#include <condition_variable>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -11,6 +10,8 @@
 namespace everstep::elastic {
 namespace {
 
+// The destructor may have to wait for both.
+constexpr auto kConnectWithin = std::chrono::milliseconds(500);
 constexpr auto kPauseBeforeReconnect = std::chrono::milliseconds(100);
 
 class EtcdWatch final : public Watch {
@@ -29,22 +30,21 @@ class EtcdWatch final : public Watch {
       stopping_ = true;
       if (stream_ != nullptr) stream_->cancel();
     }
-    stopped_.notify_all();
     thread_.join();
   }
 
  private:
   void serve() {
-    while (!stops_within(std::chrono::milliseconds(0))) {
+    while (!is_stopping()) {
       const std::size_t server = channels_->preferred();
-      {
+      if (channels_->is_settled_before(server, EtcdClock::now() + kConnectWithin)) {
         WatchStream stream(channels_->channel(server), prefix_);
         if (!announce(&stream)) return;
         listen(stream, channels_->url(server));
         announce(nullptr);
       }
       channels_->leave(server);
-      if (stops_within(kPauseBeforeReconnect)) return;
+      if (!is_stopping()) channels_->pause_until(channels_->preferred(), EtcdClock::now() + kPauseBeforeReconnect);
     }
   }
 
@@ -68,9 +68,9 @@ class EtcdWatch final : public Watch {
     return !stopping_;
   }
 
-  bool stops_within(std::chrono::milliseconds time) {
-    std::unique_lock lock(mutex_);
-    return stopped_.wait_for(lock, time, [this] { return stopping_; });
+  bool is_stopping() {
+    const std::lock_guard lock(mutex_);
+    return stopping_;
   }
 
   std::shared_ptr<Channels> channels_;
@@ -78,7 +78,6 @@ class EtcdWatch final : public Watch {
   std::string prefix_;
   WatchSink sink_;
   std::mutex mutex_;
-  std::condition_variable stopped_;
   bool stopping_ = false;
   WatchStream* stream_ = nullptr;
   std::thread thread_;  // last: it uses all the others

@@ -1,6 +1,6 @@
 #include "elastic/etcd/messages.h"
 
-#include <algorithm>
+#include "elastic/etcd_call.h"
 
 namespace everstep::elastic {
 namespace {
@@ -58,21 +58,7 @@ void fill(etcdserverpb::RequestOp& message, const KvOp& op) {
   }
 }
 
-bool reads(const KvOp& op) { return op.kind == KvOp::Kind::kGet || op.kind == KvOp::Kind::kList; }
-
-bool all_read(const std::vector<KvOp>& ops) { return std::all_of(ops.begin(), ops.end(), reads); }
-
 }  // namespace
-
-KeyRange range_of_prefix(std::string_view prefix) {
-  std::string end(prefix);
-  while (!end.empty() && static_cast<unsigned char>(end.back()) == 0xff) end.pop_back();
-  // etcd's word for "to the last key" is a zero byte, which also is the first key there can be.
-  const std::string zero(1, '\0');
-  if (end.empty()) return {prefix.empty() ? zero : std::string(prefix), zero};
-  end.back() = static_cast<char>(static_cast<unsigned char>(end.back()) + 1);
-  return {std::string(prefix), end};
-}
 
 etcdserverpb::TxnRequest to_message(const Txn& txn) {
   etcdserverpb::TxnRequest message;
@@ -103,7 +89,5 @@ std::vector<WatchEvent> from_message(const etcdserverpb::WatchResponse& message)
   }
   return events;
 }
-
-bool is_read_only(const Txn& txn) { return all_read(txn.then) && all_read(txn.otherwise); }
 
 }  // namespace everstep::elastic

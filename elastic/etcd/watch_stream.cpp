@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "elastic/etcd/channels.h"
-#include "elastic/etcd/messages.h"
+#include "elastic/etcd_call.h"
 
 namespace everstep::elastic {
 namespace {
@@ -35,8 +35,7 @@ std::optional<etcdserverpb::WatchResponse> WatchStream::next() {
   while (true) {
     void* done = nullptr;
     bool is_ok = false;
-    if (queue_.AsyncNext(&done, &is_ok, grpc_deadline(EtcdClock::now() + kAskAfter)) !=
-        grpc::CompletionQueue::GOT_EVENT) {
+    if (queue_.AsyncNext(&done, &is_ok, grpc_deadline(Clock::now() + kAskAfter)) != grpc::CompletionQueue::GOT_EVENT) {
       if (Clock::now() - last_heard_ > kGiveUpAfter) return std::nullopt;
       ask_for_a_sign();
       continue;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,6 +9,7 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/completion_queue.h>
 
+#include "elastic/etcd/channels.h"
 #include "elastic/etcd/etcd.grpc.pb.h"
 
 namespace everstep::elastic {
@@ -29,7 +29,7 @@ class WatchStream {
   void cancel() { context_.TryCancel(); }
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = EtcdClock;
 
   // What an operation that is under way is known by.
   enum class Step : std::intptr_t { kStart = 1, kRead, kWrite, kFinish };

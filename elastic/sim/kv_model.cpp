@@ -6,8 +6,6 @@
 namespace everstep::elastic {
 namespace {
 
-bool reads(const KvOp& op) { return op.kind == KvOp::Kind::kGet || op.kind == KvOp::Kind::kList; }
-
 bool takes_prefix(const KvOp& op) { return op.kind == KvOp::Kind::kDeletePrefix || op.kind == KvOp::Kind::kList; }
 
 bool touches(const KvOp& op, std::string_view key) {

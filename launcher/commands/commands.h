@@ -11,10 +11,17 @@ std::vector<Command> all_commands();
 
 Command audit_command();
 Command checkpoint_command();
+Command drain_command();
+Command job_command();
 Command plan_command();
 Command replay_command();
+Command resume_command();
+Command scale_command();
 Command schedule_command();
 Command simulate_command();
+Command status_command();
+Command stop_command();
 Command train_command();
+Command worker_command();
 
 }  // namespace everstep::launcher

@@ -1,21 +1,17 @@
 #include "launcher/commands/replay.h"
 
-#include <cerrno>
 #include <string>
-#include <system_error>
 #include <vector>
-
-#include <unistd.h>
 
 #include "launcher/commands/commands.h"
 #include "launcher/commands/job_directory.h"
-#include "launcher/train/host.h"
+#include "launcher/commands/worker_program.h"
 
 namespace everstep::launcher {
 namespace {
 
 std::vector<std::string> arguments_of(const Config& config) {
-  std::vector<std::string> args{"everstep-worker", config.command};
+  std::vector<std::string> args{config.command};
   for (const OptionSpec& option : replay_spec().options) {
     if (config.is_set(option.name)) args.push_back("--" + option.name + "=" + *config.setting(option.name).text);
   }
@@ -24,19 +20,7 @@ std::vector<std::string> arguments_of(const Config& config) {
   return args;
 }
 
-// Becomes that program.
-Outcome run(const Config& config, Streams& streams) {
-  streams.out.flush();
-  std::vector<std::string> args = arguments_of(config);
-  std::vector<char*> pointers;
-  pointers.reserve(args.size() + 1);
-  for (std::string& arg : args) pointers.push_back(arg.data());
-  pointers.push_back(nullptr);
-  const std::string program = sibling_program("everstep-worker");
-  ::execv(program.c_str(), pointers.data());
-  return Error{ErrorCode::kUnavailable, "cannot start " + program + ": " + std::generic_category().message(errno),
-               "install both programs in one directory"};
-}
+Outcome run(const Config& config, Streams& streams) { return become_worker_program(arguments_of(config), streams); }
 
 }  // namespace
 

@@ -56,13 +56,23 @@ void share_memory(Config& config) {
   set_setting(config, "memory-gib", shortest_text(bytes / kBytesPerGib));
 }
 
-}  // namespace
-
-void set_setting(Config& config, std::string_view name, std::string text) {
+Setting& setting_of(Config& config, std::string_view name) {
   const auto found = std::find_if(config.settings.begin(), config.settings.end(),
                                   [&](const Setting& setting) { return setting.name == name; });
   EVERSTEP_CHECK(found != config.settings.end(), "no such option: " + std::string(name));
-  found->text = std::move(text);
+  return *found;
+}
+
+}  // namespace
+
+void set_setting(Config& config, std::string_view name, std::string text) {
+  setting_of(config, name).text = std::move(text);
+}
+
+void set_setting(Config& config, std::string_view name, std::string text, Source source) {
+  Setting& setting = setting_of(config, name);
+  setting.text = std::move(text);
+  setting.source = source;
 }
 
 Config with_elastic_defaults(Config config, const EtcdAddress& etcd, std::uint64_t lineage, Outcome& failure) {

@@ -7,8 +7,9 @@
 
 namespace everstep::launcher {
 
-// Replaces the text of a setting.
+// Replaces the text of a setting; and where it is from.
 void set_setting(Config& config, std::string_view name, std::string text);
+void set_setting(Config& config, std::string_view name, std::string text, Source source);
 
 // Fills in what an elastic run cannot do without: an output directory, checkpoints in it if nobody says where, every
 // few updates, a name for the job that no other has in a shared etcd, and what memory a worker has. Refuses options

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/text.h"
-#include "elastic/etcd/endpoint.h"
+#include "elastic/etcd_endpoint.h"
 #include "launcher/files.h"
 #include "storage/manifest.h"
 

@@ -14,6 +14,7 @@
 #include "launcher/elastic/elastic_supervisor.h"
 #include "launcher/elastic/etcd_server.h"
 #include "launcher/elastic/generation_report.h"
+#include "launcher/elastic/job_address.h"
 #include "launcher/elastic/job_setup.h"
 #include "launcher/elastic/job_summary.h"
 #include "launcher/elastic/kv_head_store.h"
@@ -140,11 +141,16 @@ class ElasticTrain {
     LogLine event(found_ ? "job_joined" : "job_created");
     event.add("job", job_).add("etcd", joined(options_.etcd.urls));
     if (!found_) {
+      // By this directory workers of other hosts know that they see the same file system.
+      storage::FileSystem& files = run_.checkpoints->store->files().files;
+      const Status made = files.make_directories(storage::lineage_directory(run_.lineage));
+      if (!made) return config_.blame("checkpoint-dir", made.error());
       const Status created = create_job(*store_, job_, spec(), secret_, start());
       if (!created) return config_.blame("job", created.error());
     }
     streams_.log << event.text() << std::endl;
-    return {};
+    const Status told = write_job_address(run_.directory.path, run_.config);
+    return told ? Outcome() : Outcome(told.error());
   }
 
   static std::string joined(const std::vector<std::string>& urls) {
@@ -210,6 +216,7 @@ class ElasticTrain {
     store_.reset();
     if (!etcd_) return;
     etcd_.reset();
+    remove_job_address(run_.directory.path);
     std::error_code ignored;
     std::filesystem::remove_all(etcd_data_, ignored);
   }

@@ -80,9 +80,7 @@ class ElasticWorker {
     auto job = read_job(*kv_, order_);
     if (!job) return job.error();
     job_ = std::move(job).value();
-    auto checkpoints = open_checkpoint_store(job_->request.checkpoints->store, StoreAccess::kCreate);
-    if (!checkpoints) return checkpoints.error();
-    checkpoints_ = std::move(checkpoints).value();
+    EVERSTEP_TRY(open_checkpoints());
     auto data = open_training_data(job_->request);
     if (!data) return data.error();
     data_ = std::move(data).value();
@@ -130,6 +128,20 @@ class ElasticWorker {
  private:
   std::string name() const {
     return order_.name.empty() ? host_name() + "-" + std::to_string(::getpid()) : order_.name;
+  }
+
+  // A directory of the same name on another file system would swallow this worker's part of every checkpoint.
+  Status open_checkpoints() {
+    const StoreLocation& location = job_->request.checkpoints->store;
+    auto store = open_checkpoint_store(location, StoreAccess::kExisting);
+    if (!store && store.error().code != ErrorCode::kNotFound) return store.error();
+    const std::string wanted = storage::lineage_directory(job_->found.spec.lineage);
+    if (!store || !(*store)->files().files.list(wanted)) {
+      return not_found("the job's checkpoints are not in " + location.path(),
+                       "all workers need one file system for them; --checkpoint-dir=DIR says where this host has it");
+    }
+    checkpoints_ = std::move(store).value();
+    return {};
   }
 
   Status listen() {

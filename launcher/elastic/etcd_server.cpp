@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "elastic/etcd/etcd_client.h"
+#include "elastic/etcd_client.h"
 #include "launcher/elastic/etcd_process.h"
 
 namespace everstep::launcher {

@@ -11,13 +11,13 @@
 #include "elastic/decision.h"
 #include "launcher/checkpoint/checkpoint_store.h"
 #include "launcher/elastic/compute_watch.h"
-#include "launcher/elastic/run_stops.h"
 #include "launcher/elastic/shard_acks.h"
 #include "launcher/train/checkpoint_writer.h"
 #include "launcher/train/train_request.h"
 #include "storage/head.h"
 #include "trainer/held_state.h"
 #include "trainer/state_transfer.h"
+#include "trainer/threads/stop_gate.h"
 #include "trainer/train_loop.h"
 #include "trainer/ucx/ucx_transport.h"
 
@@ -64,7 +64,7 @@ class GenerationRun {
   ~GenerationRun();
 
   const elastic::GenerationRecord& generation() const { return start_.generation; }
-  RunStops& stops() { return stops_; }
+  trainer::StopGate& stops() { return stops_; }
 
   // From any thread; on_end follows soon.
   void abort(const std::string& reason);
@@ -97,7 +97,7 @@ class GenerationRun {
   Start start_;
   const RunCallbacks callbacks_;
   const int number_;  // in the transport
-  RunStops stops_;
+  trainer::StopGate stops_;
   ShardAcks acks_;
   std::unique_ptr<CheckpointWriter> writer_;  // a donor has none
   std::optional<storage::Manifest> manifest_;

@@ -106,6 +106,7 @@ elastic::CoordinatorOptions Incarnation::coordinator_options(elastic::LeaseId le
       .keys = parts_.keys, .self = self_, .first_generation = {}, .is_authentic = {}, .plan = {}, .nonce = {}};
   options.lease = lease;
   options.first_generation = parts_.job.found.first_generation();
+  options.expected_workers = parts_.job.found.first_workers();
   options.min_workers = membership.min_workers;
   options.join_debounce = ticks(membership.join_debounce);
   options.join_interval = ticks(membership.join_interval);
@@ -163,6 +164,7 @@ Incarnation::End Incarnation::run() {
     if (is_due) wake_.reset();
     if (message && std::holds_alternative<AgentEvent>(*message)) handle(std::get<AgentEvent>(*std::move(message)));
     if (*changed || is_due || message) {
+      if (*changed) time_generation(now);
       look_for_requests();
       step_agent(elastic::Looked{});
       step_coordinator(elastic::Looked{});
@@ -221,6 +223,11 @@ void Incarnation::step_coordinator(const std::variant<elastic::Looked, elastic::
       carry_out(*note);
     }
   }
+}
+
+void Incarnation::time_generation(Tick now) {
+  const elastic::Revision opened = view_.view().modified(parts_.keys.generation());
+  if (opened != std::exchange(generation_seen_, opened)) clock_.seen(now);
 }
 
 void Incarnation::take_wake(std::optional<Tick> wake) {
@@ -312,7 +319,7 @@ RunCallbacks Incarnation::run_callbacks(const elastic::Attempt& attempt) {
 
 void Incarnation::carry_out(const elastic::StopAtWindow& stop) {
   if (run_)
-    run_->stops().stop_at_window(stop.saves ? trainer::WindowStop::kSaveAndEnd : trainer::WindowStop::kHandOver);
+    run_->stops().stop_at_window_end(stop.saves ? trainer::WindowStop::kSaveAndEnd : trainer::WindowStop::kHandOver);
 }
 
 void Incarnation::carry_out(const elastic::PromiseRound&) {
@@ -320,7 +327,7 @@ void Incarnation::carry_out(const elastic::PromiseRound&) {
 }
 
 void Incarnation::carry_out(const elastic::StopAtRound& stop) {
-  if (run_) run_->stops().stop_at_round(stop.round);
+  if (run_) run_->stops().stop_after(stop.round);
 }
 
 void Incarnation::carry_out(const elastic::Abort& abort) {

@@ -76,6 +76,7 @@ class Incarnation {
   void step_agent(const elastic::AgentEvent& event);
   void step_coordinator(const std::variant<elastic::Looked, elastic::Replied>& event);
   void take_wake(std::optional<Tick> wake);
+  void time_generation(Tick now);
   Result<elastic::TxnReply> transact(const elastic::Txn& txn);
   void look_after_checkpoints();
   void look_for_requests();
@@ -118,6 +119,7 @@ class Incarnation {
   Tick progress_shown_ = 0;
   bool was_asked_to_leave_ = false;
   std::int64_t redone_ = 0;  // minibatches of the generation before that this one runs again
+  elastic::Revision generation_seen_ = 0;
   elastic::Revision head_seen_ = 0;
   elastic::Revision abandoned_seen_ = 0;
   LeaseKeeper keeper_;  // last: its thread uses the mailbox

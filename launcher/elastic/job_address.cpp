@@ -56,8 +56,9 @@ JobAddress read_options(const Config& config, Outcome& failure) {
   Values values(config);
   JobAddress address;
   if (!config.is_set("etcd")) {
-    failure = Failure(invalid_argument("where is the job?", "--etcd=URL names its etcd, or --dir=RUN the directory of "
-                                                            "the run that started it"),
+    failure = Failure(invalid_argument("where is the job?",
+                                       "--etcd=URL names its etcd, or --dir=RUN the directory of "
+                                       "the run that started it"),
                       ExitCode::kUsage);
     return address;
   }
@@ -71,9 +72,9 @@ JobAddress read_options(const Config& config, Outcome& failure) {
 std::vector<OptionSpec> job_address_options(std::vector<OptionSpec> others) {
   std::vector<OptionSpec> options = stored_options();
   for (OptionSpec& option : options) option.required = false;
-  options.insert(options.begin(), {.name = "dir",
-                                   .value_name = "RUN",
-                                   .help = "The directory of a run of this host, instead of --etcd and --job"});
+  options.insert(
+      options.begin(),
+      {.name = "dir", .value_name = "RUN", .help = "The directory of a run of this host, instead of --etcd and --job"});
   for (OptionSpec& option : others) options.push_back(std::move(option));
   return options;
 }
@@ -98,8 +99,8 @@ JobAddress read_job_address(const Config& config, Outcome& failure) {
 JobAddress read_named_job(const Config& config, Outcome& failure) {
   JobAddress address = read_job_address(config, failure);
   if (!failure && address.job.empty()) {
-    failure = Failure(invalid_argument("--job is missing", "everstep job ls lists the jobs of an etcd"),
-                      ExitCode::kUsage);
+    failure =
+        Failure(invalid_argument("--job is missing", "everstep job ls lists the jobs of an etcd"), ExitCode::kUsage);
   }
   return address;
 }
@@ -134,6 +135,10 @@ Outcome connect_to(const JobAddress& address, const Config& config, std::unique_
   if (error.code == ErrorCode::kInvalidArgument) return config.blame(address.directory.empty() ? "etcd" : "dir", error);
   if (!address.directory.empty() && error.hint.empty()) error.hint = "the run in " + address.directory + " may be over";
   return error;
+}
+
+Failure blame_job(const JobAddress& address, const Config& config, const Error& error) {
+  return config.blame(address.directory.empty() ? "job" : "dir", error);
 }
 
 Result<elastic::View> look_at_job(elastic::KvStore& store, const elastic::Keys& keys, const std::string& job) {

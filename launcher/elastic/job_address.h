@@ -37,6 +37,9 @@ void remove_job_address(const std::string& run_directory);
 // Connects. What is wrong with --etcd is the user's mistake, a server that does not answer is not.
 Outcome connect_to(const JobAddress& address, const Config& config, std::unique_ptr<elastic::KvStore>& store);
 
+// For what is wrong with the job that is named: who named it is to blame.
+Failure blame_job(const JobAddress& address, const Config& config, const Error& error);
+
 // All that is under the job's live keys. kNotFound: there is no such job.
 Result<elastic::View> look_at_job(elastic::KvStore& store, const elastic::Keys& keys, const std::string& job);
 

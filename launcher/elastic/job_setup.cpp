@@ -17,6 +17,7 @@ namespace everstep::launcher {
 namespace {
 
 constexpr std::string_view kFirstGeneration = "first-generation";
+constexpr std::string_view kFirstWorkers = "first-workers";
 constexpr std::array<std::string_view, 2> kPaths{"data", "checkpoint-dir"};
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
@@ -60,7 +61,7 @@ std::string settings_that_differ(const Settings& theirs, const Settings& mine) {
   }
   std::string all;
   for (const std::string& name : names) {
-    if (is_path(name) || name == kFirstGeneration) continue;
+    if (is_path(name) || name == kFirstGeneration || name == kFirstWorkers) continue;
     const std::string* old_value = find_setting(theirs, name);
     const std::string* new_value = find_setting(mine, name);
     const std::string old_text = old_value == nullptr ? "" : *old_value;
@@ -70,11 +71,11 @@ std::string settings_that_differ(const Settings& theirs, const Settings& mine) {
   return all;
 }
 
+}  // namespace
+
 Error no_such_job(const std::string& job) {
   return not_found("there is no job '" + job + "' in this etcd", "everstep status lists those that are");
 }
-
-}  // namespace
 
 elastic::JobSpec spec_of(const Config& config, std::uint64_t lineage, Generation first_generation,
                          const std::string& data_digest) {
@@ -87,8 +88,14 @@ elastic::JobSpec spec_of(const Config& config, std::uint64_t lineage, Generation
     if (text && !is_local_option(option.name)) spec.settings.emplace_back(option.name, in_force(option.name, *text));
   }
   spec.settings.emplace_back(kFirstGeneration, std::to_string(first_generation.value));
+  spec.settings.emplace_back(kFirstWorkers, config.setting("workers").text.value_or("1"));
   std::sort(spec.settings.begin(), spec.settings.end());
   return spec;
+}
+
+int FoundJob::first_workers() const {
+  const std::string* first = find_setting(spec.settings, kFirstWorkers);
+  return first == nullptr ? 1 : parse_number<int>(*first).value_or(1);
 }
 
 Generation FoundJob::first_generation() const {
@@ -151,10 +158,12 @@ Status create_job(elastic::KvStore& store, const std::string& job, const elastic
   return invalid_argument("job '" + job + "' is there already", "everstep job rm " + job + " removes it");
 }
 
-Status remove_job(elastic::KvStore& store, const std::string& job, bool force) {
+Result<RemovedJob> remove_job(elastic::KvStore& store, const std::string& job, bool force) {
   const elastic::Keys keys(job);
-  const auto found = transact_patiently(
-      store, {{}, {elastic::get(keys.spec()), elastic::list(keys.members()), elastic::list(keys.prefix())}});
+  const auto found = transact_patiently(store, {{},
+                                                {elastic::get(keys.spec()), elastic::list(keys.members()),
+                                                 elastic::list(keys.prefix()), elastic::get(keys.finished())},
+                                                {}});
   if (!found) return found.error();
   if (found->reads.at(2).empty()) return no_such_job(job);
   const std::size_t members = found->reads.at(1).size();
@@ -167,14 +176,14 @@ Status remove_job(elastic::KvStore& store, const std::string& job, bool force) {
   const auto removed = transact_patiently(
       store, {{elastic::modified_at(keys.spec(), spec)}, {elastic::remove_prefix(keys.prefix())}, {}});
   if (!removed) return removed.error();
-  // Not the job that was looked at any more: removed by this very call, whose answer was lost, or by somebody else.
-  return {};
+  // Refused: not the job that was looked at any more. Removed by this very call, whose answer was lost, or by others.
+  return RemovedJob{found->reads[2].size(), members, !found->reads.at(3).empty()};
 }
 
 Result<Config> config_of(const elastic::JobSpec& spec, const std::vector<Setting>& host) {
   Config config;
   config.command = "worker";
-  std::set<std::string> known{std::string(kFirstGeneration)};
+  std::set<std::string> known{std::string(kFirstGeneration), std::string(kFirstWorkers)};
   for (const OptionSpec& option : train_options()) {
     known.insert(option.name);
     Setting setting{option.name, std::nullopt, Source::kDefault, 0};

@@ -14,7 +14,8 @@
 namespace everstep::launcher {
 
 // The job as its spec describes it: the settings in force but for those of a host, "data-digest" and, so that no
-// generation is numbered as one that left traces in the checkpoint directory, "first-generation". Paths are absolute.
+// generation is numbered as one that left traces in the checkpoint directory, "first-generation". "first-workers" says
+// how many are started with it. Paths are absolute.
 elastic::JobSpec spec_of(const Config& config, std::uint64_t lineage, Generation first_generation,
                          const std::string& data_digest);
 
@@ -25,6 +26,7 @@ struct FoundJob {
   bool finished = false;
 
   Generation first_generation() const;
+  int first_workers() const;  // that many were started with the job
 };
 
 // Nothing: there is no such job. kInvalidArgument: it has another secret, or one has a secret and the other has none.
@@ -39,8 +41,17 @@ Status check_same_job(const std::string& job, const FoundJob& found, const elast
 Status create_job(elastic::KvStore& store, const std::string& job, const elastic::JobSpec& spec,
                   const std::string& secret, const std::optional<elastic::HeadRecord>& head);
 
+struct RemovedJob {
+  std::size_t keys = 0;
+  std::size_t members = 0;  // that were taken by surprise
+  bool was_finished = false;
+};
+
 // Removes all keys of a job. Refuses (kInvalidArgument) while it has members, unless `force`. kNotFound: no such job.
-Status remove_job(elastic::KvStore& store, const std::string& job, bool force);
+Result<RemovedJob> remove_job(elastic::KvStore& store, const std::string& job, bool force);
+
+// kNotFound, in the words that all commands use.
+Error no_such_job(const std::string& job);
 
 // Settings of a spec as the configuration of `everstep train`, with those of a host from `host`.
 Result<Config> config_of(const elastic::JobSpec& spec, const std::vector<Setting>& host);

@@ -26,11 +26,12 @@ std::string escaped(std::string_view text) {
   return safe;
 }
 
-// Writes metrics one after the other, all with the labels that tell workers apart.
+// Writes metrics one after the other, all with the labels that tell workers apart. A plain "job" is Prometheus' own
+// label and would come out as "exported_job".
 class Exposition {
  public:
   explicit Exposition(const MetricsLabels& labels)
-      : labels_("job=\"" + escaped(labels.job) + "\",worker=\"" + escaped(labels.worker) + "\"") {}
+      : labels_("everstep_job=\"" + escaped(labels.job) + "\",worker=\"" + escaped(labels.worker) + "\"") {}
 
   void begin(std::string_view name, std::string_view type, std::string_view help) {
     name_ = "everstep_" + std::string(name);

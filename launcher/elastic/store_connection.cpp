@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "elastic/etcd/etcd_client.h"
+#include "elastic/etcd_client.h"
 #include "elastic/keys.h"
 #include "launcher/elastic/patient_store.h"
 #include "launcher/files.h"

@@ -21,6 +21,17 @@ CommandSpec program_spec() {
   return spec;
 }
 
+// It is shown to people and names a log file.
+bool is_worker_name(std::string_view name) {
+  constexpr std::size_t kLongest = 63;
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+           c == '.';
+  };
+  return !name.empty() && name.size() <= kLongest && name.front() != '.' && name.front() != '-' &&
+         name.front() != '_' && std::all_of(name.begin(), name.end(), fits);
+}
+
 // A secret that a person would not see on the command line, or nothing.
 std::string read_secret(const Config& config, Outcome& failure) {
   if (failure || !config.is_set("secret-file")) return {};
@@ -71,6 +82,10 @@ WorkerOrder read_worker_order(const Config& config, Outcome& failure) {
   if (config.is_set("name")) order.name = values.path("name");
   if (config.is_set("output")) order.output = values.path("output");
   if (!failure) failure = values.failure();
+  if (!failure && config.is_set("name") && !is_worker_name(order.name)) {
+    failure = config.reject("name", "is no name of a worker",
+                            "use 1 to 63 letters, digits, '-', '_' and '.', the first one a letter or a digit");
+  }
   order.secret = read_secret(config, failure);
   return order;
 }
@@ -101,9 +116,7 @@ std::vector<std::string> worker_order_arguments(const Config& config) {
 Result<JoinedJob> read_job(elastic::KvStore& store, const WorkerOrder& order) {
   auto found = find_job(store, order.job, order.secret);
   if (!found) return found.error();
-  if (!*found) {
-    return not_found("there is no job '" + order.job + "' in this etcd", "everstep status lists those that are");
-  }
+  if (!*found) return no_such_job(order.job);
   JoinedJob job;
   job.found = **std::move(found);
   // A spec of another build may have settings that this one does not know: that is not what is wrong then.

@@ -1,10 +1,11 @@
 #include "launcher/replay/stored_request.h"
 
-#include <algorithm>
-#include <array>
+#include <functional>
+#include <set>
 #include <string_view>
 
 #include "launcher/checkpoint/stored_model.h"
+#include "launcher/train/checkpoint_request.h"
 #include "launcher/train/data_digest.h"
 #include "launcher/train/host.h"
 #include "storage/openssl/openssl_hashing.h"
@@ -12,8 +13,12 @@
 namespace everstep::launcher {
 namespace {
 
-constexpr std::array<std::string_view, 6> kElsewhere{"checkpoint-dir", "resume", "secret-file",
-                                                     "output",         "trace",  "json"};
+// Where the run left its traces says nothing about what it computed.
+std::set<std::string, std::less<>> options_of_the_place() {
+  std::set<std::string, std::less<>> names{"output", "trace", "json"};
+  for (const OptionSpec& option : checkpoint_options()) names.insert(option.name);
+  return names;
+}
 
 }  // namespace
 
@@ -26,10 +31,10 @@ Result<TrainRequest> stored_request(const storage::Manifest& manifest, const std
   spec.name = "train";
   spec.options = train_options();
   ParsedArgs args;
+  const auto left_out = options_of_the_place();
   for (const OptionSpec& option : spec.options) {
     const std::string_view value = setting_of(settings, option.name);
-    const bool is_elsewhere = std::find(kElsewhere.begin(), kElsewhere.end(), option.name) != kElsewhere.end();
-    if (!value.empty() && !is_elsewhere) args.values[option.name] = value;
+    if (!value.empty() && !left_out.contains(option.name)) args.values[option.name] = value;
   }
   if (!data.empty()) args.values["data"] = data;
   const auto config = merge_config(spec, {.args = args});

@@ -32,6 +32,7 @@ class AskedToStop final : public trainer::StopRequests {
     return link_.stop_requested() ? trainer::WindowStop::kSaveAndEnd : trainer::WindowStop::kNo;
   }
   bool start_round(std::int64_t, std::chrono::milliseconds) override { return true; }
+  std::optional<std::int64_t> certain_round() override { return std::nullopt; }
   std::optional<std::int64_t> last_round() override { return std::nullopt; }
 
  private:

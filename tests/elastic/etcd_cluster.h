@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "elastic/etcd/etcd_client.h"
+#include "elastic/etcd_client.h"
 #include "elastic/kv_store.h"
 #include "launcher/elastic/etcd_process.h"
 #include "tests/temporary_directory.h"

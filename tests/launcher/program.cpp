@@ -126,6 +126,16 @@ std::vector<pid_t> RunningProgram::children() const {
 
 void RunningProgram::signal(int number) const { ::kill(pid_, number); }
 
+// The place in the file is the program's own: it must not be moved.
+std::string RunningProgram::log() const {
+  std::string text;
+  char buffer[4096];
+  for (ssize_t got = 0; (got = ::pread(fileno(log_), buffer, sizeof buffer, std::ssize(text))) > 0;) {
+    text.append(buffer, got);
+  }
+  return text;
+}
+
 Ended RunningProgram::wait(std::chrono::seconds limit) {
   if (!is_gone_within(pid_, limit)) signal(SIGKILL);
   int status = 0;

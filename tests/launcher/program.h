@@ -33,6 +33,8 @@ class RunningProgram {
   // The processes that it started and that are still there, oldest first.
   std::vector<pid_t> children() const;
   void signal(int number) const;
+  // What it has written to standard error so far.
+  std::string log() const;
   // Its end, or what there is when the time is over; it is killed then.
   Ended wait(std::chrono::seconds limit);
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/check.h"
-#include "elastic/etcd/etcd_client.h"
+#include "elastic/etcd_client.h"
 #include "tests/elastic/etcd_cluster.h"
 #include "tests/temporary_directory.h"
 

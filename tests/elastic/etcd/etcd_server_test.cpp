@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "elastic/etcd/etcd_client.h"
+#include "elastic/etcd_client.h"
 #include "tests/temporary_directory.h"
 
 namespace everstep::launcher {

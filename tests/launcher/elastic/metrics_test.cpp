@@ -37,56 +37,56 @@ TEST(Metrics, AreWrittenAsPrometheusReadsThem) {
   EXPECT_EQ(to_prometheus(some_metrics(), kLabels),
             R"(# HELP everstep_up 1 while the worker runs, with its version.
 # TYPE everstep_up gauge
-everstep_up{job="first",worker="host-1",version=")" +
+everstep_up{everstep_job="first",worker="host-1",version=")" +
                 std::string(kVersion) + R"("} 1
 # HELP everstep_step Updates made.
 # TYPE everstep_step gauge
-everstep_step{job="first",worker="host-1"} 12
+everstep_step{everstep_job="first",worker="host-1"} 12
 # HELP everstep_loss Loss of the last update.
 # TYPE everstep_loss gauge
-everstep_loss{job="first",worker="host-1"} 3.25
+everstep_loss{everstep_job="first",worker="host-1"} 3.25
 # HELP everstep_tokens_total Tokens trained on by all workers.
 # TYPE everstep_tokens_total counter
-everstep_tokens_total{job="first",worker="host-1"} 98304
+everstep_tokens_total{everstep_job="first",worker="host-1"} 98304
 # HELP everstep_busy_ratio Share of time that devices computed during the last update.
 # TYPE everstep_busy_ratio gauge
-everstep_busy_ratio{job="first",worker="host-1"} 0.875
+everstep_busy_ratio{everstep_job="first",worker="host-1"} 0.875
 # HELP everstep_generation Generation of the membership.
 # TYPE everstep_generation gauge
-everstep_generation{job="first",worker="host-1"} 3
+everstep_generation{everstep_job="first",worker="host-1"} 3
 # HELP everstep_workers Workers of the generation.
 # TYPE everstep_workers gauge
-everstep_workers{job="first",worker="host-1"} 4
+everstep_workers{everstep_job="first",worker="host-1"} 4
 # HELP everstep_phase_seconds Time of the phases of the last change of membership.
 # TYPE everstep_phase_seconds gauge
-everstep_phase_seconds{job="first",worker="host-1",phase="detect"} 0.0015
-everstep_phase_seconds{job="first",worker="host-1",phase="agree"} 0
-everstep_phase_seconds{job="first",worker="host-1",phase="connect"} 0
-everstep_phase_seconds{job="first",worker="host-1",phase="move"} 0
-everstep_phase_seconds{job="first",worker="host-1",phase="first_step"} 0.25
+everstep_phase_seconds{everstep_job="first",worker="host-1",phase="detect"} 0.0015
+everstep_phase_seconds{everstep_job="first",worker="host-1",phase="agree"} 0
+everstep_phase_seconds{everstep_job="first",worker="host-1",phase="connect"} 0
+everstep_phase_seconds{everstep_job="first",worker="host-1",phase="move"} 0
+everstep_phase_seconds{everstep_job="first",worker="host-1",phase="first_step"} 0.25
 # HELP everstep_minibatches_redone_total Minibatches that were computed again.
 # TYPE everstep_minibatches_redone_total counter
-everstep_minibatches_redone_total{job="first",worker="host-1"} 16
+everstep_minibatches_redone_total{everstep_job="first",worker="host-1"} 16
 # HELP everstep_goodput_ratio Committed samples over what the same workers would have done undisturbed.
 # TYPE everstep_goodput_ratio gauge
-everstep_goodput_ratio{job="first",worker="host-1"} 0.96
+everstep_goodput_ratio{everstep_job="first",worker="host-1"} 0.96
 # HELP everstep_saves_total Checkpoints by what became of them.
 # TYPE everstep_saves_total counter
-everstep_saves_total{job="first",worker="host-1",result="done"} 5
-everstep_saves_total{job="first",worker="host-1",result="skipped"} 1
-everstep_saves_total{job="first",worker="host-1",result="failed"} 2
+everstep_saves_total{everstep_job="first",worker="host-1",result="done"} 5
+everstep_saves_total{everstep_job="first",worker="host-1",result="skipped"} 1
+everstep_saves_total{everstep_job="first",worker="host-1",result="failed"} 2
 # HELP everstep_fenced_frames_total Frames of older generations that were dropped.
 # TYPE everstep_fenced_frames_total counter
-everstep_fenced_frames_total{job="first",worker="host-1"} 7
+everstep_fenced_frames_total{everstep_job="first",worker="host-1"} 7
 # HELP everstep_stall_seconds_total Time without training because of changes of membership.
 # TYPE everstep_stall_seconds_total counter
-everstep_stall_seconds_total{job="first",worker="host-1"} 1.5
+everstep_stall_seconds_total{everstep_job="first",worker="host-1"} 1.5
 )");
 }
 
 TEST(Metrics, KeepLabelsInTheirQuotes) {
   const std::string text = to_prometheus({}, {"a\"} 1\neverstep_step 99", "back\\slash"});
-  EXPECT_NE(text.find(R"(everstep_step{job="a\"} 1\neverstep_step 99",worker="back\\slash"} 0)"), std::string::npos)
+  EXPECT_NE(text.find(R"(everstep_step{everstep_job="a\"} 1\neverstep_step 99",worker="back\\slash"} 0)"), std::string::npos)
       << text;
 }
 
@@ -96,9 +96,9 @@ TEST(Metrics, SpellNumbersThatAreNone) {
   metrics.busy = -std::numeric_limits<double>::infinity();
   metrics.goodput = std::numeric_limits<double>::infinity();
   const std::string text = to_prometheus(metrics, kLabels);
-  EXPECT_NE(text.find("everstep_loss{job=\"first\",worker=\"host-1\"} NaN\n"), std::string::npos);
-  EXPECT_NE(text.find("everstep_busy_ratio{job=\"first\",worker=\"host-1\"} -Inf\n"), std::string::npos);
-  EXPECT_NE(text.find("everstep_goodput_ratio{job=\"first\",worker=\"host-1\"} +Inf\n"), std::string::npos);
+  EXPECT_NE(text.find("everstep_loss{everstep_job=\"first\",worker=\"host-1\"} NaN\n"), std::string::npos);
+  EXPECT_NE(text.find("everstep_busy_ratio{everstep_job=\"first\",worker=\"host-1\"} -Inf\n"), std::string::npos);
+  EXPECT_NE(text.find("everstep_goodput_ratio{everstep_job=\"first\",worker=\"host-1\"} +Inf\n"), std::string::npos);
 }
 
 TEST(Metrics, AreServedAsTheyChange) {

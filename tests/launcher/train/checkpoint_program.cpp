@@ -28,7 +28,8 @@ CheckpointProgram::CheckpointProgram() {
 }
 
 std::vector<std::string> CheckpointProgram::with(Words plan, const std::vector<std::string>& more) const {
-  std::vector<std::string> args{"--output=" + path("run"),
+  std::vector<std::string> args{"--etcd=none",
+                                "--output=" + path("run"),
                                 "--checkpoint-dir=" + path("saves"),
                                 "--data=" + path("corpus.txt"),
                                 "--steps=" + std::to_string(kSteps),

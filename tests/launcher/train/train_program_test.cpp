@@ -23,7 +23,7 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 
-// Runs the real program, which starts real worker processes.
+// Runs the real program, which starts real worker processes that neither come nor go.
 class TrainProgram : public CommandFiles {
  protected:
   std::string output() const { return path("run"); }
@@ -33,7 +33,7 @@ class TrainProgram : public CommandFiles {
     for (const char* arg : {"--layers=6", "--hidden=16", "--heads=2", "--sequence=16", "--minibatch=2"}) {
       args.emplace_back(arg);
     }
-    args.insert(args.begin(), {"train", "--output=" + path(name)});
+    args.insert(args.begin(), {"train", "--etcd=none", "--output=" + path(name)});
     return args;
   }
 

@@ -14,6 +14,7 @@ class AskedStops final : public StopRequests {
 
   WindowStop at_window_end() override { return asked_() ? WindowStop::kSaveAndEnd : WindowStop::kNo; }
   bool start_round(std::int64_t, std::chrono::milliseconds) override { return true; }
+  std::optional<std::int64_t> certain_round() override { return std::nullopt; }
   std::optional<std::int64_t> last_round() override { return std::nullopt; }
 
  private:

@@ -222,7 +222,8 @@ TEST(UcxSecurity, DamagedRepliesAreRefused) {
         << "byte " << at;
     EXPECT_FALSE(decode_reply(std::as_bytes(std::span(good)).first(at)));
   }
-  EXPECT_FALSE(decode_reply(std::as_bytes(std::span(good + "x"))));
+  const std::string longer = good + "x";
+  EXPECT_FALSE(decode_reply(std::as_bytes(std::span(longer))));
 }
 
 TEST(UcxSecurity, NoiseInEveryStageOfAHandshakeBlocksNobody) {

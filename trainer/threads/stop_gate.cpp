@@ -1,4 +1,4 @@
-#include "tests/trainer/handover/stop_gate.h"
+#include "trainer/threads/stop_gate.h"
 
 #include <algorithm>
 
@@ -27,6 +27,14 @@ void StopGate::stop_after(std::int64_t round) {
   changed_.notify_all();
 }
 
+void StopGate::give_up() {
+  {
+    const std::scoped_lock lock(mutex_);
+    is_over_ = true;
+  }
+  changed_.notify_all();
+}
+
 std::int64_t StopGate::started() const {
   const std::scoped_lock lock(mutex_);
   return started_;
@@ -39,11 +47,17 @@ WindowStop StopGate::at_window_end() {
 
 bool StopGate::start_round(std::int64_t round, std::chrono::milliseconds wait) {
   std::unique_lock lock(mutex_);
-  const auto is_free = [&] { return !promised_ || round <= *promised_ + 1; };
-  if (!last_ && !is_free()) changed_.wait_for(lock, wait, [&] { return last_.has_value(); });
-  if (last_ ? round > *last_ : !is_free()) return false;
+  const auto is_decided = [&] { return is_over_ || last_ || !promised_ || round <= *promised_ + 1; };
+  if (!changed_.wait_for(lock, wait, is_decided) || is_over_) return false;
+  if (last_ && round > *last_) return false;
   started_ = std::max(started_, round);
   return true;
+}
+
+// Whoever asks for a promise from now on hears of `started_`, and stops no earlier than one after it.
+std::optional<std::int64_t> StopGate::certain_round() {
+  const std::scoped_lock lock(mutex_);
+  return last_ ? *last_ : promised_.value_or(started_) + 1;
 }
 
 std::optional<std::int64_t> StopGate::last_round() {

@@ -1,4 +1,4 @@
-#include "elastic/etcd/call_failure.h"
+#include "elastic/etcd_call.h"
 
 #include <algorithm>
 #include <array>
@@ -8,6 +8,20 @@ namespace everstep::elastic {
 namespace {
 
 using Kind = CallFailure::Kind;
+
+// gRPC's numbers.
+enum Code {
+  kInvalidArgument = 3,
+  kDeadlineExceeded = 4,
+  kNotFound = 5,
+  kAlreadyExists = 6,
+  kPermissionDenied = 7,
+  kResourceExhausted = 8,
+  kFailedPrecondition = 9,
+  kOutOfRange = 11,
+  kUnimplemented = 12,
+  kUnauthenticated = 16,
+};
 
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
@@ -34,13 +48,12 @@ std::string hint_for(const std::string& message) {
 
 }  // namespace
 
-CallFailure explain(const grpc::Status& status, const std::string& url) {
-  const std::string& message = status.error_message();
+CallFailure explain(int code, const std::string& message, const std::string& url) {
   const std::string told = "etcd at " + url + ": " + message;
-  switch (status.error_code()) {
-    case grpc::StatusCode::NOT_FOUND:
+  switch (code) {
+    case kNotFound:
       return {Kind::kFinal, not_found(told)};
-    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+    case kResourceExhausted:
       if (contains(message, "database space exceeded")) {
         return {Kind::kFinal,
                 {ErrorCode::kUnavailable, "etcd at " + url + " is out of space and takes no more writes",
@@ -48,15 +61,15 @@ CallFailure explain(const grpc::Status& status, const std::string& url) {
       }
       if (was_turned_away(message)) return {Kind::kNotExecuted, {ErrorCode::kUnavailable, told, {}}};
       return {Kind::kFinal, invalid_argument(told)};
-    case grpc::StatusCode::INVALID_ARGUMENT:
-    case grpc::StatusCode::PERMISSION_DENIED:
-    case grpc::StatusCode::UNAUTHENTICATED:
-    case grpc::StatusCode::FAILED_PRECONDITION:
-    case grpc::StatusCode::ALREADY_EXISTS:
-    case grpc::StatusCode::OUT_OF_RANGE:
-    case grpc::StatusCode::UNIMPLEMENTED:
+    case kInvalidArgument:
+    case kPermissionDenied:
+    case kUnauthenticated:
+    case kFailedPrecondition:
+    case kAlreadyExists:
+    case kOutOfRange:
+    case kUnimplemented:
       return {Kind::kFinal, invalid_argument(told)};
-    case grpc::StatusCode::DEADLINE_EXCEEDED:
+    case kDeadlineExceeded:
       return {Kind::kUnknown, {ErrorCode::kDeadlineExceeded, "etcd at " + url + " did not answer in time", {}}};
     default:
       break;
@@ -67,6 +80,23 @@ CallFailure explain(const grpc::Status& status, const std::string& url) {
 
 CallFailure not_connected(const std::string& url) {
   return {Kind::kNotExecuted, {ErrorCode::kUnavailable, "etcd at " + url + " does not take connections", {}}};
+}
+
+bool CallTries::is_settled_by(const CallFailure& failure) {
+  ++failures_;
+  const bool is_unknown = failure.kind == Kind::kUnknown;
+  if (is_unknown || !worst_ || worst_->kind == Kind::kNotExecuted) worst_ = failure;
+  return failure.kind == Kind::kFinal || (is_unknown && repeat_ == Repeat::kNever);
+}
+
+KeyRange range_of_prefix(std::string_view prefix) {
+  std::string end(prefix);
+  while (!end.empty() && static_cast<unsigned char>(end.back()) == 0xff) end.pop_back();
+  // etcd's word for "to the last key" is a zero byte, which also is the first key there can be.
+  const std::string zero(1, '\0');
+  if (end.empty()) return {prefix.empty() ? zero : std::string(prefix), zero};
+  end.back() = static_cast<char>(static_cast<unsigned char>(end.back()) + 1);
+  return {std::string(prefix), end};
 }
 
 }  // namespace everstep::elastic

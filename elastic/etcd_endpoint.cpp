@@ -1,4 +1,4 @@
-#include "elastic/etcd/endpoint.h"
+#include "elastic/etcd_endpoint.h"
 
 #include <cstdint>
 #include <optional>
@@ -34,6 +34,18 @@ bool is_loopback(std::string_view host) {
          (host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string_view::npos);
 }
 
+Status check_certificates(const EtcdOptions& options, bool any_secure) {
+  if (options.certificate.empty() != options.key.empty()) {
+    return invalid_argument("of etcd's client certificate and its key only one is given", "give both or none");
+  }
+  if (any_secure && options.ca.empty()) {
+    return invalid_argument(
+        "an etcd endpoint with https needs the certificate of the authority that signed the "
+        "servers' certificates");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Endpoint> parse_endpoint(std::string_view url, bool allow_plain_text) {
@@ -51,6 +63,20 @@ Result<Endpoint> parse_endpoint(std::string_view url, bool allow_plain_text) {
                             "use https with certificates, or allow plain text explicitly");
   }
   return Endpoint{std::string(url), std::string(target), secure};
+}
+
+Result<std::vector<Endpoint>> checked_endpoints(const EtcdOptions& options) {
+  if (options.endpoints.empty()) return invalid_argument("no etcd endpoint is given");
+  std::vector<Endpoint> endpoints;
+  bool any_secure = false;
+  for (const std::string& url : options.endpoints) {
+    const Result<Endpoint> endpoint = parse_endpoint(url, options.allow_plain_text);
+    if (!endpoint) return endpoint.error();
+    any_secure = any_secure || endpoint->secure;
+    endpoints.push_back(*endpoint);
+  }
+  EVERSTEP_TRY(check_certificates(options, any_secure));
+  return endpoints;
 }
 
 }  // namespace everstep::elastic

@@ -2,8 +2,10 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
+#include "elastic/etcd_client.h"
 
 namespace everstep::elastic {
 
@@ -17,5 +19,8 @@ struct Endpoint {
 
 // From "http://host:port" or "https://host:port". Plain text to another machine only if that is allowed.
 Result<Endpoint> parse_endpoint(std::string_view url, bool allow_plain_text);
+
+// All endpoints, if they and the certificates make sense together.
+Result<std::vector<Endpoint>> checked_endpoints(const EtcdOptions& options);
 
 }  // namespace everstep::elastic

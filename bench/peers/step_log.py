@@ -1,0 +1,58 @@
+"""When steps were completed, and what a change of membership cost: one measure for every system that is compared.
+
+Times are of the system's monotonic clock, which all processes of a machine share. A group is any number that changes
+when workers go or come: how often torchrun has restarted, how many replicas take part, Everstep's generation.
+"""
+import pathlib
+import statistics
+import time
+from typing import NamedTuple
+
+
+class Step(NamedTuple):
+    at: float
+    step: int
+    group: int
+
+
+def log_step(path, step, group):
+    with open(path, "a", encoding="ascii") as file:
+        file.write(f"{time.monotonic()} {step} {group}\n")
+
+
+def read_steps(path):
+    path = pathlib.Path(path)
+    lines = path.read_text(encoding="ascii").splitlines(keepends=True) if path.exists() else []
+    fields = [line.split() for line in lines if line.endswith("\n")]
+    return [Step(float(at), int(step), int(group)) for at, step, group in fields]
+
+
+def usual_step_time(steps, until):
+    """The median time of the steps before."""
+    times = [step.at for step in steps if step.at <= until]
+    return statistics.median(after - before for before, after in zip(times, times[1:]))
+
+
+def first_step_of_others(steps, since, group_before):
+    """The first step that was completed without the worker that is gone, or None."""
+    return next((step for step in steps if step.at > since and step.group != group_before), None)
+
+
+def stall(steps, since, until):
+    """How much longer than usual the longest pause between two steps was."""
+    before = [step.at for step in steps if step.at <= since][-1:]
+    times = before + [step.at for step in steps if since < step.at <= until]
+    return max(after - before for before, after in zip(times, times[1:])) - usual_step_time(steps, since)
+
+
+def wait_for(what, condition, processes, seconds=90):
+    """Until the condition gives something, which is returned. The processes are to live meanwhile."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        ended = [process.args for process in processes if process.poll() is not None]
+        if ended:
+            raise RuntimeError(f"ended while waiting for {what}: {ended[0]}")
+        if time.monotonic() > end:
+            raise TimeoutError(f"waited {seconds} s for {what}")
+        time.sleep(0.02)
+    return found

@@ -1,0 +1,384 @@
+#include "elastic/sim/incarnation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "elastic/sim/plans.h"
+#include "elastic/sim/process.h"
+#include "elastic/sim/world.h"
+
+namespace everstep::elastic::sim {
+namespace {
+
+constexpr Tick kCallDeadline = kSecond;
+constexpr Tick kGrantDeadline = 5 * kSecond;
+constexpr Tick kRenewDeadline = kSecond / 2;
+constexpr Tick kListEvery = 10 * kSecond;
+constexpr Tick kLongestSleep = kSecond / 2;
+
+std::string mac_of(const std::string& text, const std::string& secret) { return digest_of(secret + text); }
+
+}  // namespace
+
+Incarnation::Incarnation(Process& process, WorkerId id)
+    : process_(process), id_(id), connector_(*this), committer_(*this) {}
+
+Incarnation::~Incarnation() = default;
+
+void Incarnation::later(Tick delay, std::function<void()> action) {
+  process_.later(delay, [weak = weak_from_this(), action = std::move(action)] {
+    const auto self = weak.lock();
+    if (self && !self->is_over_) action();
+  });
+}
+
+void Incarnation::begin() {
+  process_.world().enter_address(id_, process_.number());
+  const Tick asked = process_.now();
+  process_.world().store.grant(process_, process_.world().job.lease_ttl, kGrantDeadline,
+                               [weak = weak_from_this(), asked](const Result<LeaseId>& lease) {
+                                 const auto self = weak.lock();
+                                 if (!self || self->is_over_) return;
+                                 if (lease) return self->join(*lease, asked);
+                                 if (lease.error().code == ErrorCode::kDataLoss) {
+                                   return self->carry_out(Exit{lease.error()});
+                                 }
+                                 self->later(kSecond, [self = self.get()] { self->begin(); });
+                               });
+}
+
+void Incarnation::join(LeaseId lease, Tick granted) {
+  lease_ = lease;
+  last_renewed_ = granted;
+  agent_.emplace(agent_options());
+  coordinator_.emplace(coordinator_options());
+  process_.world().store.watch(process_, weak_from_this());
+  renew_in(process_.world().job.lease_ttl / 3);
+  mailbox_.push_front(Warmed{});
+  poke();
+}
+
+AgentOptions Incarnation::agent_options() const {
+  World& world = process_.world();
+  AgentOptions options{world.keys, {}, process_.spec, lease_, world.job.lease_ttl, 6 * world.job.lease_ttl, {}, {}};
+  options.self.id = id_;
+  options.self.name = process_.name();
+  options.self.host = process_.host();
+  options.self.address = process_.name() + ":1";
+  const std::string secret = process_.secret;
+  options.sign = [secret](const std::string& text) { return mac_of(text, secret); };
+  options.is_authentic = [secret](const MemberRecord& member) {
+    return member.mac == mac_of(signed_text(member), secret);
+  };
+  return options;
+}
+
+CoordinatorOptions Incarnation::coordinator_options() const {
+  World& world = process_.world();
+  CoordinatorOptions options{
+      .keys = world.keys, .self = id_, .first_generation = {}, .is_authentic = {}, .plan = {}, .nonce = {}};
+  options.lease = lease_;
+  options.first_generation = world.job.first_generation;
+  options.min_workers = world.job.min_workers;
+  options.expected_workers = world.job.expected_workers;
+  options.join_debounce = 500 * kMillisecond;
+  options.join_interval = 5 * kSecond;
+  options.death_debounce = 50 * kMillisecond;
+  options.prepare_limit = 10 * kSecond;
+  options.held_limit = 2 * kSecond;
+  options.is_authentic = agent_options().is_authentic;
+  options.plan = plan_for;
+  options.nonce = [&world] { return static_cast<std::uint32_t>(world.dice().bits()); };
+  return options;
+}
+
+// ---- the loop ----
+
+void Incarnation::tell(AgentEvent event) {
+  if (is_over_) return;
+  mailbox_.push_back(std::move(event));
+  poke();
+}
+
+void Incarnation::on_events(const std::vector<WatchEvent>& events) {
+  if (is_over_) return;
+  events_.insert(events_.end(), events.begin(), events.end());
+  poke();
+}
+
+void Incarnation::on_gap() {
+  if (is_over_) return;
+  has_gap_ = true;
+  poke();
+}
+
+void Incarnation::poke() {
+  if (agent_ && !is_busy_) iterate();
+}
+
+void Incarnation::iterate() {
+  const auto self = shared_from_this();  // it may end on the way
+  is_busy_ = true;
+  std::optional<AgentEvent> message;
+  if (!mailbox_.empty()) {
+    message = std::move(mailbox_.front());
+    mailbox_.pop_front();
+  }
+  const bool is_due = wake_ && process_.now() >= *wake_;
+  if (is_due) wake_.reset();
+  const bool must_look = is_due || message;
+  has_changed_ = false;
+  tasks_.emplace_back([this] { refresh(); });
+  if (message) tasks_.emplace_back([this, message] { handle(*message); });
+  tasks_.emplace_back([this, must_look] {
+    if (!must_look && !has_changed_) return;
+    do_next({[this] { step_agent(Looked{}); }, [this] { step_coordinator(Looked{}); }});
+  });
+  tasks_.emplace_back([this] { look_after_checkpoints(); });
+  tasks_.emplace_back([this] {
+    is_busy_ = false;
+    const bool has_more = !mailbox_.empty() || !events_.empty();
+    Tick sleep = has_more ? 0 : kLongestSleep;
+    if (wake_) sleep = std::clamp<Tick>(*wake_ - process_.now(), 0, sleep);
+    later(std::max<Tick>(sleep, 1), [this, timer = ++timers_] {
+      if (timer == timers_) poke();
+    });
+  });
+  run_tasks();
+}
+
+void Incarnation::run_tasks() {
+  while (!tasks_.empty() && !is_waiting_ && !is_over_) {
+    const std::function<void()> task = std::move(tasks_.front());
+    tasks_.pop_front();
+    task();
+  }
+}
+
+void Incarnation::do_next(std::vector<std::function<void()>> tasks) {
+  tasks_.insert(tasks_.begin(), std::make_move_iterator(tasks.begin()), std::make_move_iterator(tasks.end()));
+}
+
+void Incarnation::transact(const Txn& txn, std::function<void(const Result<TxnReply>&)> then) {
+  is_waiting_ = true;
+  process_.world().store.transact(process_, txn, kCallDeadline,
+                                  [weak = weak_from_this(), then = std::move(then)](const Result<TxnReply>& reply) {
+                                    const auto self = weak.lock();
+                                    if (!self || self->is_over_) return;
+                                    self->is_waiting_ = false;
+                                    if (!reply || !reply->succeeded) self->has_gap_ = true;
+                                    then(reply);
+                                    self->run_tasks();
+                                  });
+}
+
+void Incarnation::refresh() {
+  has_changed_ = view_.apply(std::exchange(events_, {}));
+  const bool lists_again = process_.world().mutation != Mutation::kNeverListAgain || !has_listed_;
+  if (!lists_again || (!has_gap_ && process_.now() - listed_ < kListEvery)) return;
+  has_gap_ = false;
+  transact({{}, {list(process_.world().keys.live())}}, [this](const Result<TxnReply>& reply) {
+    if (!reply) {
+      has_gap_ = true;
+      if (reply.error().code == ErrorCode::kDataLoss) carry_out(Exit{reply.error()});
+      return;
+    }
+    listed_ = process_.now();
+    has_listed_ = true;
+    has_changed_ = view_.replace(reply->reads.front(), reply->revision) || has_changed_;
+  });
+}
+
+void Incarnation::handle(AgentEvent event) {
+  if (auto* renewal = std::get_if<RenewalNews>(&event)) renewal->peer_last_renewed = peer_renewed_;
+  if (const auto* ended = std::get_if<TrainingEnded>(&event)) on_training_ended(*ended);
+  step_agent(event);
+}
+
+void Incarnation::step_agent(const AgentEvent& event) {
+  do_effects(agent_->step(event, view_, process_.now()), true);
+}
+
+void Incarnation::step_coordinator(const std::variant<Looked, Replied>& event) {
+  const Tick window = run_ ? run_->window_time() : 0;
+  do_effects(coordinator_->step(event, view_, process_.now(), window), false);
+}
+
+void Incarnation::do_effects(const Decision& decision, bool by_agent) {
+  take_wake(decision.wake_at);
+  if (!decision.reason.empty()) {
+    process_.world().tell(process_.name(), [&] { return (by_agent ? "" : "as leader: ") + decision.reason; });
+  }
+  std::vector<std::function<void()>> tasks;
+  for (const Effect& effect : decision.effects) {
+    const auto* send = std::get_if<Send>(&effect);
+    if (send != nullptr && !by_agent) {
+      tasks.emplace_back([this, send = *send] {
+        transact(send.txn, [this, request = send.request](const Result<TxnReply>& reply) {
+          step_coordinator(Replied{request, reply});
+        });
+        process_.world().traps.reached(Point::kLeading, process_);
+      });
+    } else {
+      tasks.emplace_back([this, effect] { std::visit([this](const auto& one) { carry_out(one); }, effect); });
+    }
+  }
+  do_next(std::move(tasks));
+}
+
+void Incarnation::take_wake(std::optional<Tick> wake) {
+  if (wake && (!wake_ || *wake < *wake_)) wake_ = wake;
+}
+
+std::optional<HeadDocument> Incarnation::head() const {
+  const KeyValue* item = view_.find(process_.world().keys.head());
+  if (item == nullptr) return std::nullopt;
+  const auto record = parse_head_record(item->value);
+  return record ? parse_head_document(record->document) : std::nullopt;
+}
+
+void Incarnation::look_after_checkpoints() {
+  const Keys& keys = process_.world().keys;
+  committer_.look(view_, coordinator_->leads(view_) ? view_.created(keys.leader()) : 0);
+  if (!run_) return;
+  if (const Revision moved = view_.modified(keys.head()); moved > head_seen_) {
+    head_seen_ = moved;
+    if (const auto newest = head()) run_->take_verdict(newest->name, true);
+  }
+  const KeyValue* abandoned = view_.find(keys.abandoned_save());
+  if (abandoned == nullptr || abandoned->modified <= abandoned_seen_) return;
+  abandoned_seen_ = abandoned->modified;
+  if (const auto name = parse_checkpoint_name(abandoned->value)) run_->take_verdict(*name, false);
+}
+
+// ---- effects ----
+
+void Incarnation::carry_out(const Send& send) {
+  transact(send.txn, [this, request = send.request](const Result<TxnReply>& reply) {
+    step_agent(Replied{request, reply});
+  });
+}
+
+void Incarnation::carry_out(const Connect& connect) {
+  process_.world().traps.reached(Point::kConnecting, process_);
+  connector_.connect(connect.group, view_);
+}
+
+void Incarnation::carry_out(const Begin& begin) {
+  auto connection = connector_.take(begin.generation.group.attempt);
+  if (!connection || run_) {
+    return process_.world().violated("CONTRACT", process_.name() + " begins a generation that it cannot begin");
+  }
+  const auto& from = begin.generation.from;
+  const bool is_holder = from && std::count(from->plan.workers.begin(), from->plan.workers.end(), id_) > 0;
+  Run::Start start{begin.generation, view_.modified(process_.world().keys.generation()), *std::move(connection), {},
+                   head()};
+  if (is_holder) start.held = held_;
+  run_ = std::make_shared<Run>(*this, std::move(start));
+  run_->begin();
+}
+
+void Incarnation::carry_out(const StopAtWindow& stop) {
+  if (run_) run_->stop_at_window(stop.saves ? WindowStop::kSaveAndEnd : WindowStop::kHandOver);
+}
+
+void Incarnation::carry_out(const PromiseRound& /*promise*/) {
+  if (run_) tell(Promised{run_->promise()});
+}
+
+void Incarnation::carry_out(const StopAtRound& stop) {
+  if (run_) run_->stop_at_round(stop.round);
+}
+
+void Incarnation::carry_out(const Abort& /*abort*/) {
+  if (run_) run_->abort();
+}
+
+void Incarnation::carry_out(const Rejoin& rejoin) {
+  if (!end()) return;
+  process_.rejoin(rejoin.after);
+}
+
+void Incarnation::carry_out(const Exit& exit) {
+  if (!end()) return;
+  process_.exit(exit.error);
+}
+
+// Waits for the training thread: in vain if it hangs.
+bool Incarnation::end() {
+  if (run_ && process_.ailments.hangs && process_.computing_since >= 0) {
+    process_.stop(process_.world().now() + 3600 * kSecond);
+    return false;
+  }
+  is_over_ = true;
+  if (run_) run_->abort();
+  run_.reset();
+  if (lease_ != 0) process_.world().store.revoke(process_, lease_);
+  return true;
+}
+
+void Incarnation::on_training_ended(const TrainingEnded& ended) {
+  process_.world().tell(process_.name(), [&] {
+    const std::string how = ended.how == TrainingEnded::How::kBroken ? "breaks off" : "stops";
+    return how + (ended.held.position ? " at position " + std::to_string(ended.held.position->value) : "") +
+           (ended.error ? ": " + ended.error->message : "");
+  });
+  if (!run_) return;
+  if (run_->result()) held_ = run_->result();
+  run_.reset();
+}
+
+// ---- peers ----
+
+void Incarnation::take(const Hello& hello) {
+  if (!is_over_ && hello.to == id_) connector_.take(hello);
+}
+
+void Incarnation::take(const Frame& frame) {
+  if (is_over_) return;
+  if (frame.kind == Frame::Kind::kRenewed) {
+    if (run_ && run_->is_of(frame)) peer_renewed_ = process_.now();
+    return;
+  }
+  const bool accepts_all = process_.world().mutation == Mutation::kFrameOfAnyGeneration;
+  if (run_ && (run_->is_of(frame) || accepts_all)) return run_->take(frame);
+  connector_.take(frame);
+}
+
+void Incarnation::peer_lost(const WorkerId& id, bool is_dead) {
+  if (is_over_) return;
+  connector_.peer_lost(id, is_dead);
+  if (run_) run_->peer_lost(id, is_dead);
+}
+
+// ---- the lease ----
+
+void Incarnation::renew_in(Tick delay) {
+  later(delay, [this] { renew(); });
+}
+
+void Incarnation::renew() {
+  const Tick ttl = process_.world().job.lease_ttl;
+  const Tick soon = std::min(ttl / 12, kSecond / 5);
+  if (!process_.may_renew()) {
+    tell(RenewalNews{last_renewed_, std::nullopt});
+    return renew_in(soon);
+  }
+  const Tick asked = process_.now();
+  process_.world().store.renew(process_, lease_, kRenewDeadline, [this, weak = weak_from_this(), asked, ttl,
+                                                                  soon](const Status& renewed) {
+    const auto self = weak.lock();
+    if (!self || is_over_) return;
+    if (renewed) {
+      last_renewed_ = asked;
+      if (run_) run_->tell_renewed();
+      tell(RenewalNews{last_renewed_, std::nullopt});
+      return renew_in(ttl / 3);
+    }
+    if (renewed.error().code == ErrorCode::kNotFound) return tell(LeaseLost{});
+    tell(RenewalNews{last_renewed_, std::nullopt});
+    renew_in(soon);
+  });
+}
+
+}  // namespace everstep::elastic::sim

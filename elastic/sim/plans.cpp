@@ -1,0 +1,41 @@
+#include "elastic/sim/plans.h"
+
+#include <algorithm>
+
+#include "elastic/sim/stand_in.h"
+
+namespace everstep::elastic::sim {
+namespace {
+
+int depth_for(int workers) {
+  if (workers % 4 == 0) return 4;
+  return workers % 3 == 0 || workers == 1 ? 1 : 2;
+}
+
+}  // namespace
+
+Result<scheduler::Plan> plan_for(const std::vector<scheduler::WorkerInfo>& workers, const scheduler::Plan* previous) {
+  if (workers.empty()) return invalid_argument("there is nobody to plan for");
+  scheduler::Plan plan;
+  plan.window = kWindow;
+  plan.depth = depth_for(static_cast<int>(workers.size()));
+  plan.width = std::min(static_cast<int>(workers.size()), kWindow) / plan.depth;
+  for (int stage = 0; stage <= plan.depth; ++stage) plan.cuts.push_back(stage * kBlocks / plan.depth);
+  plan.guards.resize(plan.depth);
+  std::vector<WorkerId> seated;
+  const auto is_there = [&](const WorkerId& id) {
+    return std::any_of(workers.begin(), workers.end(), [&](const auto& info) { return info.id == id; });
+  };
+  if (previous != nullptr) {
+    std::copy_if(previous->workers.begin(), previous->workers.end(), std::back_inserter(seated), is_there);
+  }
+  for (const auto& info : workers) {
+    if (std::find(seated.begin(), seated.end(), info.id) == seated.end()) seated.push_back(info.id);
+  }
+  const auto seats = seated.begin() + std::ptrdiff_t{plan.depth} * plan.width;
+  plan.workers.assign(seated.begin(), seats);
+  plan.spares.assign(seats, seated.end());
+  return plan;
+}
+
+}  // namespace everstep::elastic::sim

@@ -1,0 +1,289 @@
+#include "elastic/sim/run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "elastic/sim/incarnation.h"
+#include "elastic/sim/process.h"
+#include "elastic/sim/world.h"
+
+namespace everstep::elastic::sim {
+namespace {
+
+int rank_in(const GroupRecord& group, const WorkerId& id) {
+  const std::vector<WorkerId> connected = group.connected();
+  return static_cast<int>(std::find(connected.begin(), connected.end(), id) - connected.begin());
+}
+
+Error broken(const std::string& why) { return {ErrorCode::kUnavailable, why, ""}; }
+
+}  // namespace
+
+Run::Run(Incarnation& self, Start start)
+    : self_(self),
+      start_(std::move(start)),
+      rank_(rank_in(start_.generation.group, self.id())),
+      writer_(self.process(), self.id(), start_.generation.group.attempt, start_.opened) {}
+
+void Run::later(Tick delay, std::function<void()> action) {
+  self_.later(delay, [weak = weak_from_this(), action = std::move(action)] {
+    const auto run = weak.lock();
+    if (run && !run->has_ended_) action();
+  });
+}
+
+void Run::send(Frame frame, const WorkerId& to) {
+  frame.attempt = start_.generation.group.attempt;
+  frame.from = self_.id();
+  frame.to = to;
+  frame.token = start_.connection.peers.at(to);
+  self_.process().world().network.send(frame);
+}
+
+void Run::begin() {
+  if (start_.connection.lost) {
+    return break_off(broken("a peer was lost before the generation began"), start_.connection.lost);
+  }
+  switch (start_.generation.base.kind) {
+    case Base::Kind::kMemory:
+      send_held();
+      break;
+    case Base::Kind::kCheckpoint:
+      later(self_.process().world().dice().between(20, 200) * kMillisecond, [this] { restore(); });
+      break;
+    case Base::Kind::kBeginning:
+      start_anew();
+      break;
+  }
+  for (const Frame& frame : std::exchange(start_.connection.inbox, {})) take(frame);
+}
+
+bool Run::is_of(const Frame& frame) const {
+  return frame.attempt == start_.generation.group.attempt && frame.token == start_.connection.token;
+}
+
+void Run::take(const Frame& frame) {
+  if (has_ended_) return;
+  World& world = self_.process().world();
+  if (frame.is_corrupted) return break_off(broken("a frame was damaged on its way"), std::nullopt);
+  if (frame.attempt != start_.generation.group.attempt) {
+    world.violated("FENCE", self_.process().name() + " accepts a frame of attempt " + to_string(frame.attempt) +
+                                " in " + to_string(start_.generation.group.attempt));
+  }
+  if (frame.kind == Frame::Kind::kMove) {
+    moves_.try_emplace(frame.from, *frame.move);
+    return take_moves();
+  }
+  auto& records = exchanges_[frame.exchange->window];
+  if (records.emplace(frame.from, *frame.exchange).second) arrivals_.push_back(frame.from);
+  take_exchanges();
+}
+
+// ---- the base ----
+
+void Run::send_held() {
+  auto record = std::make_shared<MoveRecord>();
+  if (start_.held && start_.held->state.position == start_.generation.base.position) {
+    record->has_state = true;
+    record->state = start_.held->state;
+    if (self_.process().world().mutation == Mutation::kGradientsDropped) record->state.gradients.clear();
+  }
+  const auto& holders = start_.generation.from->plan.workers;
+  const bool is_holder = std::find(holders.begin(), holders.end(), self_.id()) != holders.end();
+  if (is_holder) {
+    for (const WorkerId& to : plan().workers) {
+      if (to == self_.id()) {
+        moves_.emplace(to, *record);
+      } else {
+        send({.kind = Frame::Kind::kMove, .move = record}, to);
+      }
+    }
+  }
+  // The last bytes are on their way.
+  if (is_donor()) {
+    return later(10 * kMillisecond, [this] { end_in_order(TrainingEnded::How::kHandedOver); });
+  }
+  take_moves();
+}
+
+// Of every block the first group's owner that is connected gives its state.
+bool Run::takes_state_from(const WorkerId& holder, int block) const {
+  const scheduler::Plan& from = start_.generation.from->plan;
+  const std::vector<WorkerId> connected = start_.generation.group.connected();
+  for (int group = 0; group < from.width; ++group) {
+    for (int stage = 0; stage < from.depth; ++stage) {
+      const WorkerId& owner = from.workers[group * from.depth + stage];
+      const bool has_block = from.cuts[stage] <= block && block < from.cuts[stage + 1];
+      if (!has_block || std::find(connected.begin(), connected.end(), owner) == connected.end()) continue;
+      return owner == holder;
+    }
+  }
+  return false;
+}
+
+void Run::take_moves() {
+  if (is_training_ || start_.generation.base.kind != Base::Kind::kMemory || is_donor()) return;
+  const std::vector<WorkerId> connected = start_.generation.group.connected();
+  for (const WorkerId& holder : start_.generation.from->plan.workers) {
+    const bool is_connected = std::find(connected.begin(), connected.end(), holder) != connected.end();
+    if (is_connected && !moves_.contains(holder)) return;
+  }
+  TrainingState merged;
+  merged.position = start_.generation.base.position;
+  for (const auto& [holder, move] : moves_) {
+    if (!move.has_state) continue;
+    for (const auto& [block, state] : move.state.blocks) {
+      if (takes_state_from(holder, block)) merged.blocks[block] = state;
+    }
+    for (const auto& [block, gradients] : move.state.gradients) {
+      auto& all = merged.gradients[block];
+      all.insert(all.end(), gradients.begin(), gradients.end());
+    }
+    merged.version = move.state.version;
+    merged.skipped = move.state.skipped;
+    merged.history.insert(merged.history.end(), move.state.history.begin(), move.state.history.end());
+  }
+  std::sort(merged.history.begin(), merged.history.end());
+  merged.history.erase(std::unique(merged.history.begin(), merged.history.end()), merged.history.end());
+  if (merged.blocks.size() != kBlocks) return break_off(broken("nobody has the state of some block"), std::nullopt);
+  own_blocks_of(std::move(merged));
+}
+
+void Run::restore() {
+  World& world = self_.process().world();
+  world.traps.reached(Point::kRestoring, self_.process());
+  if (!start_.head || start_.head->manifest != start_.generation.base.manifest) {
+    return break_off(broken("HEAD is not the checkpoint that the generation starts from"), std::nullopt);
+  }
+  auto loaded = load_checkpoint(world.disk, *start_.head, false);
+  if (!loaded) {
+    world.call_operator(loaded.error().message);
+    return break_off(loaded.error(), std::nullopt);
+  }
+  TrainingState state = std::move(loaded->state);
+  if (world.mutation == Mutation::kMomentsNotSaved) {
+    for (auto& [block, one] : state.blocks) one.moments = 0;
+  }
+  if (world.mutation == Mutation::kSkipsNotSaved) state.skipped.clear();
+  if (world.mutation == Mutation::kVersionOffByOne) ++state.version;
+  own_blocks_of(std::move(state));
+}
+
+void Run::start_anew() {
+  TrainingState state;
+  for (int block = 0; block < kBlocks; ++block) {
+    state.blocks[block] = initial_block(self_.process().world().seed, block);
+  }
+  own_blocks_of(std::move(state));
+}
+
+// Each worker keeps its stage; gradients of an unfinished window go to the first group alone.
+void Run::own_blocks_of(TrainingState state) {
+  const int first = plan().cuts[stage()];
+  const int end = plan().cuts[stage() + 1];
+  std::erase_if(state.blocks, [&](const auto& block) { return block.first < first || block.first >= end; });
+  std::erase_if(state.gradients,
+                [&](const auto& block) { return group() != 0 || block.first < first || block.first >= end; });
+  state_ = std::move(state);
+  base_is_in_place();
+}
+
+void Run::base_is_in_place() {
+  is_training_ = true;
+  window_began_ = self_.process().now();
+  self_.process().world().tell(self_.process().name(), [&] {
+    return "trains in generation " + std::to_string(start_.generation.group.attempt.generation.value) +
+           " from position " + std::to_string(state_.position.value) + ", depth " + std::to_string(plan().depth) +
+           ", width " + std::to_string(plan().width);
+  });
+  start_round();
+}
+
+// ---- ends ----
+
+void Run::stop_at_window(WindowStop how) { stop_ = std::max(stop_, how); }
+
+std::int64_t Run::promise() {
+  if (!promised_) promised_ = started_;
+  return *promised_;
+}
+
+void Run::stop_at_round(std::int64_t round) {
+  if (!last_round_) last_round_ = round;
+  if (std::exchange(waits_for_stop_, false)) later(0, [this] { start_round(); });
+}
+
+void Run::abort() {
+  if (has_ended_) return;
+  is_aborted_ = true;
+  break_off({ErrorCode::kCancelled, "broken off", ""}, std::nullopt);
+}
+
+void Run::peer_lost(const WorkerId& id, bool is_dead) {
+  const std::vector<WorkerId> connected = start_.generation.group.connected();
+  if (has_ended_ || std::find(connected.begin(), connected.end(), id) == connected.end()) return;
+  // A donor that has given all it had is no loss.
+  const bool is_worker = std::find(plan().workers.begin(), plan().workers.end(), id) != plan().workers.end();
+  if (is_training_ && !is_worker) return;
+  break_off(broken("a peer was lost"), std::pair(id, is_dead));
+}
+
+void Run::tell_renewed() {
+  for (const WorkerId& id : start_.generation.group.connected()) {
+    if (id != self_.id()) send({.kind = Frame::Kind::kRenewed}, id);
+  }
+}
+
+void Run::take_verdict(const CheckpointName& name, bool is_committed) {
+  if (has_ended_ || !writer_.take_verdict(name)) return;
+  if (is_committed) {
+    std::erase_if(state_.history, [&](const Consumed& one) { return one.position < name.position.value; });
+  }
+  if (!ends_after_save_) return;
+  const bool is_last = self_.process().world().job.steps > 0 && state_.version >= self_.process().world().job.steps;
+  if (name.position != state_.position) return save_and_end();  // it was the one before
+  end_in_order(is_last ? TrainingEnded::How::kFinished : TrainingEnded::How::kStopped);
+}
+
+void Run::end_in_order(TrainingEnded::How how) {
+  TrainingEnded ended{start_.generation.group.attempt, how, {}, {}, false, {}};
+  if (how != TrainingEnded::How::kHandedOver) {
+    std::vector<Consumed>& history = state_.history;
+    history.insert(history.end(), consumed_.begin(), consumed_.end());
+    result_ = std::make_shared<const Holding>(Holding{state_});
+    ended.held.position = state_.position;
+    ended.held.of = start_.generation.group.attempt.generation;
+    ended.held.finished = how == TrainingEnded::How::kFinished;
+  }
+  finish(std::move(ended));
+}
+
+HeldRecord Run::held_base() const {
+  HeldRecord held;
+  const bool has_base = start_.held && start_.generation.base.kind == Base::Kind::kMemory;
+  if (!has_base || has_updated_) return held;
+  held.position = start_.generation.base.position;
+  held.of = start_.generation.from->attempt.generation;
+  return held;
+}
+
+void Run::break_off(const Error& error, std::optional<std::pair<WorkerId, bool>> lost) {
+  TrainingEnded ended{start_.generation.group.attempt, TrainingEnded::How::kBroken, held_base(), {}, false, error};
+  if (lost && !is_aborted_) {
+    ended.lost = lost->first;
+    ended.lost_is_dead = lost->second;
+  }
+  finish(std::move(ended));
+}
+
+void Run::finish(TrainingEnded ended) {
+  has_ended_ = true;
+  writer_.break_off();
+  Process& process = self_.process();
+  if (process.ailments.hangs && process.computing_since >= 0) return;  // its thread never comes back
+  process.computing_since = -1;
+  self_.later(self_.process().world().dice().below(20 * kMillisecond),
+              [&self = self_, ended = std::move(ended)] { self.tell(ended); });
+}
+
+}  // namespace everstep::elastic::sim

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "elastic/decision.h"
+#include "elastic/sim/checkpoint_files.h"
+#include "elastic/sim/connector.h"
+#include "elastic/sim/network.h"
+#include "elastic/sim/stand_in.h"
+#include "elastic/sim/writer.h"
+
+namespace everstep::elastic::sim {
+
+class Incarnation;
+
+// What a worker has in memory after a generation.
+struct Holding {
+  TrainingState state;
+};
+
+// One worker's part in one generation: brings the base into place, trains the stand-in, and stops, hands over or breaks
+// off.
+class Run : public std::enable_shared_from_this<Run> {
+ public:
+  struct Start {
+    GenerationRecord generation;
+    Revision opened = 0;
+    Connection connection;
+    std::shared_ptr<const Holding> held;
+    std::optional<HeadDocument> head;
+  };
+
+  Run(Incarnation& self, Start start);
+
+  void begin();
+
+  bool is_of(const Frame& frame) const;
+  void take(const Frame& frame);
+  void peer_lost(const WorkerId& id, bool is_dead);
+  void tell_renewed();
+  void take_verdict(const CheckpointName& name, bool is_committed);
+
+  void stop_at_window(WindowStop how);
+  std::int64_t promise();
+  void stop_at_round(std::int64_t round);
+  void abort();
+
+  const std::shared_ptr<const Holding>& result() const { return result_; }  // after it ended in order
+  Tick window_time() const { return window_time_; }
+
+ private:
+  const scheduler::Plan& plan() const { return start_.generation.group.plan; }
+  bool is_donor() const { return rank_ >= std::ssize(plan().workers); }
+  int group() const { return rank_ / plan().depth; }
+  int stage() const { return rank_ % plan().depth; }
+  void later(Tick delay, std::function<void()> action);
+  void send(Frame frame, const WorkerId& to);
+
+  // The base.
+  void send_held();
+  void take_moves();
+  bool takes_state_from(const WorkerId& holder, int block) const;
+  void restore();
+  void start_anew();
+  void own_blocks_of(TrainingState state);
+  void base_is_in_place();
+
+  // The loop.
+  void start_round();
+  void finish_round();
+  void compute(std::int64_t from, std::int64_t to);
+  void exchange();
+  void take_exchanges();
+  void update(std::vector<ExchangeRecord> records);
+  void after_update(const std::vector<ExchangeRecord>& records);
+  void save();
+  void save_and_end();
+
+  void end_in_order(TrainingEnded::How how);
+  void break_off(const Error& error, std::optional<std::pair<WorkerId, bool>> lost);
+  HeldRecord held_base() const;
+  void finish(TrainingEnded ended);
+
+  Incarnation& self_;
+  Start start_;
+  const int rank_;
+  Writer writer_;
+  TrainingState state_;
+  bool is_training_ = false;
+  bool has_ended_ = false;
+  bool is_aborted_ = false;
+  bool has_updated_ = false;
+  bool ends_after_save_ = false;
+  std::map<WorkerId, MoveRecord> moves_;
+  std::map<std::int64_t, std::map<WorkerId, ExchangeRecord>> exchanges_;  // by window
+  std::vector<WorkerId> arrivals_;                                        // of the present window's, in their order
+  std::vector<Consumed> consumed_;                                        // by this worker, of the unfinished window
+  bool is_exchanging_ = false;
+  WindowStop stop_ = WindowStop::kNo;
+  std::int64_t round_ = 0;  // the next one
+  std::int64_t started_ = -1;
+  std::optional<std::int64_t> promised_;
+  std::optional<std::int64_t> last_round_;
+  bool waits_for_stop_ = false;
+  Tick window_began_ = 0;
+  Tick window_time_ = 0;
+  std::shared_ptr<const Holding> result_;
+};
+
+}  // namespace everstep::elastic::sim

@@ -1,0 +1,166 @@
+// The rounds of a window, the exchange at its end, and the update.
+#include <algorithm>
+#include <utility>
+
+#include "elastic/sim/incarnation.h"
+#include "elastic/sim/process.h"
+#include "elastic/sim/run.h"
+#include "elastic/sim/world.h"
+
+namespace everstep::elastic::sim {
+
+void Run::start_round() {
+  Process& process = self_.process();
+  if (promised_ && !last_round_ && round_ > *promised_ + 1) {
+    waits_for_stop_ = true;
+    return;
+  }
+  if (last_round_ && round_ > *last_round_) return end_in_order(TrainingEnded::How::kStopped);
+  started_ = std::max(started_, round_);
+  process.computing_since = process.world().now();
+  process.world().traps.reached(Point::kRound, process);
+  if (process.ailments.hangs) return;
+  const Tick base = process.world().job.round_time * process.ailments.slowness;
+  later(base / 2 + process.world().dice().below(base), [this] { finish_round(); });
+}
+
+void Run::finish_round() {
+  Process& process = self_.process();
+  if (process.ailments.hangs) return;
+  process.computing_since = -1;
+  const std::int64_t begin = state_.position.value;
+  const std::int64_t window_end = (window_of(state_.position) + 1) * kWindow;
+  const std::int64_t end = std::min(window_end, begin + std::int64_t{plan().depth} * plan().width);
+  compute(begin, end);
+  state_.position = {end};
+  ++round_;
+  if (end == window_end) {
+    exchange();
+  } else {
+    start_round();
+  }
+}
+
+// Group g takes [gD, (g+1)D) of the round; the last stage knows the losses.
+void Run::compute(std::int64_t from, std::int64_t to) {
+  Process& process = self_.process();
+  const std::int64_t first = std::min(to, from + std::int64_t{group()} * plan().depth);
+  const std::int64_t end = std::min(to, first + plan().depth);
+  for (std::int64_t position = first; position < end; ++position) {
+    Consumed minibatch{position, position};
+    if (process.world().mutation == Mutation::kCursorPerWorker) {
+      minibatch.sample = static_cast<std::int64_t>(process.data_cursor++);
+    }
+    for (const auto& [block, state] : state_.blocks) {
+      state_.gradients[block].push_back(
+          {position, gradient_of(process.world().seed, block, minibatch, state)});
+    }
+    if (stage() == plan().depth - 1) consumed_.push_back(minibatch);
+  }
+}
+
+void Run::exchange() {
+  Process& process = self_.process();
+  process.world().traps.reached(Point::kExchange, process);
+  if (has_ended_) return;
+  auto record = std::make_shared<ExchangeRecord>();
+  record->window = state_.version;
+  record->gradients = state_.gradients;
+  record->consumed = consumed_;
+  record->stop = stop_;
+  record->writer_is_idle = writer_.is_idle();
+  is_exchanging_ = true;
+  exchanges_[state_.version].insert_or_assign(self_.id(), *record);
+  for (const WorkerId& to : plan().workers) {
+    if (to != self_.id()) send({.kind = Frame::Kind::kExchange, .exchange = record}, to);
+  }
+  take_exchanges();
+}
+
+void Run::take_exchanges() {
+  if (!is_exchanging_) return;
+  auto& present = exchanges_[state_.version];
+  std::vector<ExchangeRecord> records;
+  for (const WorkerId& id : plan().workers) {
+    const auto found = present.find(id);
+    if (found == present.end()) return;
+    records.push_back(found->second);
+  }
+  is_exchanging_ = false;
+  if (self_.process().world().mutation == Mutation::kSumByArrival) {
+    const auto arrived = [&](const WorkerId& id) { return std::find(arrivals_.begin(), arrivals_.end(), id); };
+    std::vector<WorkerId> order = plan().workers;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](const WorkerId& a, const WorkerId& b) { return arrived(a) < arrived(b); });
+    for (std::size_t at = 0; at < order.size(); ++at) records[at] = present.at(order[at]);
+  }
+  exchanges_.erase(state_.version);
+  arrivals_.clear();
+  update(std::move(records));
+}
+
+void Run::update(std::vector<ExchangeRecord> records) {
+  World& world = self_.process().world();
+  const std::int64_t window = state_.version;
+  std::vector<Consumed> consumed;
+  for (const ExchangeRecord& record : records) {
+    consumed.insert(consumed.end(), record.consumed.begin(), record.consumed.end());
+  }
+  std::sort(consumed.begin(), consumed.end());
+  state_.history.insert(state_.history.end(), consumed.begin(), consumed.end());
+  consumed_.clear();
+  if (is_skipped(world.seed, window)) {
+    state_.skipped.insert(window);
+  } else {
+    for (auto& [block, state] : state_.blocks) {
+      std::vector<Gradient> sum;
+      for (const ExchangeRecord& record : records) {
+        const auto found = record.gradients.find(block);
+        if (found != record.gradients.end()) sum.insert(sum.end(), found->second.begin(), found->second.end());
+      }
+      if (world.mutation != Mutation::kSumByArrival) std::sort(sum.begin(), sum.end());
+      state = updated(state, sum, window);
+    }
+  }
+  state_.gradients.clear();
+  ++state_.version;
+  after_update(records);
+}
+
+void Run::after_update(const std::vector<ExchangeRecord>& records) {
+  Process& process = self_.process();
+  const JobSettings& job = process.world().job;
+  window_time_ = process.now() - std::exchange(window_began_, process.now());
+  if (!std::exchange(has_updated_, true)) self_.tell(FirstUpdate{start_.generation.group.attempt});
+  WindowStop stop = WindowStop::kNo;
+  bool all_idle = true;
+  for (const ExchangeRecord& record : records) {
+    stop = std::max(stop, record.stop);
+    all_idle = all_idle && record.writer_is_idle;
+  }
+  const bool is_last = job.steps > 0 && state_.version >= job.steps;
+  if (is_last || stop == WindowStop::kSaveAndEnd) return save_and_end();
+  if (stop == WindowStop::kHandOver) return end_in_order(TrainingEnded::How::kStopped);
+  if (all_idle && state_.version % job.save_every == 0) save();
+  start_round();
+}
+
+void Run::save() {
+  const Attempt& attempt = start_.generation.group.attempt;
+  Cut cut;
+  cut.name = {attempt.generation, state_.position, attempt.nonce + static_cast<std::uint64_t>(state_.position.value)};
+  cut.version = state_.version;
+  cut.skipped = state_.skipped;
+  cut.history = state_.history;
+  if (group() == stage() % plan().width) cut.blocks = state_.blocks;  // each block is written by one group
+  writer_.save(std::move(cut));
+}
+
+// The one before may still be under way; what could not be saved is tried again.
+void Run::save_and_end() {
+  ends_after_save_ = true;
+  if (!writer_.is_idle()) return;
+  save();
+}
+
+}  // namespace everstep::elastic::sim

@@ -1,0 +1,31 @@
+#include "launcher/commands/job_tool.h"
+
+#include <cmath>
+#include <utility>
+
+namespace everstep::launcher {
+
+Outcome open_job_tool(const Config& config, JobTool& tool) {
+  Outcome failure;
+  tool.address = read_named_job(config, failure);
+  if (!failure) failure = connect_to(tool.address, config, tool.store);
+  if (failure) return failure;
+  auto view = look_at_job(*tool.store, tool.keys(), tool.address.job);
+  if (!view) return blame_job(tool.address, config, view.error());
+  tool.view = std::move(view).value();
+  return {};
+}
+
+OptionSpec wait_option(const std::string& what) {
+  return {.name = "wait", .value_name = "S", .help = "Wait " + what + ", at most S seconds", .implicit_text = "600"};
+}
+
+std::optional<std::chrono::milliseconds> read_wait(const Config& config, Outcome& failure) {
+  if (!config.is_set("wait")) return std::nullopt;
+  Values values(config);
+  const double seconds = values.number("wait", {.min = 0, .max = 1e6});
+  if (!failure) failure = values.failure();
+  return std::chrono::milliseconds(std::llround(1000 * seconds));
+}
+
+}  // namespace everstep::launcher

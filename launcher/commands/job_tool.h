@@ -1,0 +1,30 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "elastic/keys.h"
+#include "launcher/command.h"
+#include "launcher/elastic/job_address.h"
+
+namespace everstep::launcher {
+
+// A running job that a command asks something of.
+struct JobTool {
+  JobAddress address;
+  std::unique_ptr<elastic::KvStore> store;
+  elastic::View view;  // when it was opened
+
+  elastic::Keys keys() const { return elastic::Keys(address.job); }
+};
+
+// Reads --dir, --etcd and --job, connects, and looks at the job. A job that is not there is the user's mistake.
+Outcome open_job_tool(const Config& config, JobTool& tool);
+
+// --wait[=SECONDS]; `what` it waits for: "until the worker has left".
+OptionSpec wait_option(const std::string& what);
+// Nothing: not to wait.
+std::optional<std::chrono::milliseconds> read_wait(const Config& config, Outcome& failure);
+
+}  // namespace everstep::launcher

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "elastic/keys.h"
+#include "elastic/kv_store.h"
+#include "elastic/records.h"
+#include "elastic/view.h"
+
+namespace everstep::launcher {
+
+// What people ask of a running job, from the side of the commands. The requests are keys that the job looks at by
+// itself: a call that was answered is a request that was made.
+
+// The member that a person means: by its name, or by the first digits of its id, at least four. kNotFound and
+// kInvalidArgument say who there is, and who it could be.
+Result<elastic::MemberRecord> choose_member(const elastic::View& view, const elastic::Keys& keys,
+                                            const std::string& wanted);
+
+// kNotFound: it is gone already.
+Status ask_to_leave(elastic::KvStore& store, const elastic::Keys& keys, const WorkerId& id, const std::string& reason);
+Status ask_to_stop(elastic::KvStore& store, const elastic::Keys& keys, const std::string& reason);
+Status ask_for_workers(elastic::KvStore& store, const elastic::Keys& keys, int workers);
+
+// Looks at the job's live keys again and again until `is_done` says so: kDeadlineExceeded with `what` if that takes
+// longer than the limit. A store that does not answer for a while is asked again.
+Status await_job(elastic::KvStore& store, const elastic::Keys& keys, std::chrono::milliseconds limit,
+                 const std::string& what, const std::function<bool(const elastic::View&)>& is_done);
+
+}  // namespace everstep::launcher

@@ -1,0 +1,67 @@
+#include "launcher/elastic/job_list.h"
+
+#include <utility>
+
+#include "launcher/elastic/patient_store.h"
+#include "launcher/printable.h"
+#include "launcher/table.h"
+#include "storage/manifest.h"
+
+namespace everstep::launcher {
+namespace {
+
+// Where nobody trains, the newest checkpoint tells it.
+std::string step_of(const JobStatus& job) {
+  if (job.progress) return std::to_string(job.progress->step) + "/" + std::to_string(job.progress->steps);
+  return job.head_step ? std::to_string(*job.head_step) : "-";
+}
+
+std::string plan_of(const JobStatus& job) {
+  if (!job.generation) return "-";
+  const scheduler::Plan& plan = job.generation->group.plan;
+  return describe(plan.kind, plan.depth, plan.pipelines, plan.width);
+}
+
+}  // namespace
+
+std::vector<std::string> job_names(const elastic::View& view) {
+  std::vector<std::string> names;
+  for (const elastic::KeyValue* item : view.below(elastic::kAllJobs)) {
+    const std::string_view rest = std::string_view(item->key).substr(elastic::kAllJobs.size());
+    std::string name(rest.substr(0, rest.find('/')));
+    const bool is_new = names.empty() || names.back() != name;
+    if (is_new && storage::check_job_name(name).ok()) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+Result<std::vector<JobStatus>> list_jobs(elastic::KvStore& store, const JobSecret& secret) {
+  auto reply = transact_patiently(store, {{}, {elastic::list(std::string(elastic::kAllJobs))}, {}});
+  if (!reply) return reply.error();
+  elastic::View view;
+  view.replace(std::move(reply->reads.at(0)), reply->revision);
+  std::vector<JobStatus> jobs;
+  for (const std::string& name : job_names(view)) jobs.push_back(read_job_status(view, name, secret));
+  return jobs;
+}
+
+std::string job_list_text(const std::vector<JobStatus>& jobs) {
+  if (jobs.empty()) return "no jobs\n";
+  Table table;
+  table.columns = {
+      {"job"}, {"state"}, {"step", Align::kRight}, {"workers", Align::kRight}, {"generation", Align::kRight}, {"plan"}};
+  for (const JobStatus& job : jobs) {
+    table.rows.push_back({job.job, printable(job.state), step_of(job), std::to_string(job.workers.size()),
+                          job.generation ? std::to_string(job.generation->group.attempt.generation.value) : "-",
+                          plan_of(job)});
+  }
+  return to_text(table);
+}
+
+storage::Json job_list_json(const std::vector<JobStatus>& jobs) {
+  storage::Json all = storage::Json::array();
+  for (const JobStatus& job : jobs) all.append(status_json(job));
+  return storage::Json::object().set("jobs", std::move(all));
+}
+
+}  // namespace everstep::launcher

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "elastic/kv_store.h"
+#include "launcher/elastic/job_status.h"
+
+namespace everstep::launcher {
+
+// The names of the jobs that a view of kAllJobs holds, in the order of their keys. Those that no job may have are left
+// out.
+std::vector<std::string> job_names(const elastic::View& view);
+
+// All jobs of an etcd, as they were at one instant.
+Result<std::vector<JobStatus>> list_jobs(elastic::KvStore& store, const JobSecret& secret);
+
+std::string job_list_text(const std::vector<JobStatus>& jobs);
+storage::Json job_list_json(const std::vector<JobStatus>& jobs);
+
+}  // namespace everstep::launcher

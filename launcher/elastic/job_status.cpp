@@ -1,0 +1,193 @@
+#include "launcher/elastic/job_status.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "base/text.h"
+#include "storage/documents.h"
+#include "storage/openssl/openssl_hashing.h"
+
+namespace everstep::launcher {
+namespace {
+
+using elastic::MemberState;
+using elastic::Situation;
+
+// Where the workers of a job stand.
+struct Count {
+  int min_workers = 1;
+  int usable = 0;  // ready, and not about to leave
+  int warming = 0;
+};
+
+std::string workers_text(std::int64_t workers) {
+  return std::to_string(workers) + (workers == 1 ? " worker" : " workers");
+}
+
+const std::string* setting(const std::optional<elastic::JobSpec>& spec, std::string_view name) {
+  if (!spec) return nullptr;
+  const auto found =
+      std::find_if(spec->settings.begin(), spec->settings.end(), [&](const auto& one) { return one.first == name; });
+  return found == spec->settings.end() ? nullptr : &found->second;
+}
+
+std::int64_t number(const std::optional<elastic::JobSpec>& spec, std::string_view name, std::int64_t otherwise) {
+  const std::string* text = setting(spec, name);
+  return text == nullptr ? otherwise : parse_number<std::int64_t>(*text).value_or(otherwise);
+}
+
+// Hashes are checked; who wrote it is what the workers check.
+std::optional<elastic::JobSpec> read_spec(const elastic::View& view, const elastic::Keys& keys) {
+  const elastic::KeyValue* item = view.find(keys.spec());
+  if (item == nullptr) return std::nullopt;
+  const auto hashing = storage::make_openssl_hashing();
+  const auto text = storage::Seal(*hashing, "").open(item->value);
+  if (!text) return std::nullopt;
+  auto spec = elastic::parse_job_spec(*text);
+  return spec ? std::optional(std::move(spec).value()) : std::nullopt;
+}
+
+template <typename Record>
+std::optional<Record> read_record(const elastic::View& view, const std::string& key,
+                                  Result<Record> (*parse)(std::string_view)) {
+  const elastic::KeyValue* item = view.find(key);
+  if (item == nullptr) return std::nullopt;
+  auto record = parse(item->value);
+  return record ? std::optional(std::move(record).value()) : std::nullopt;
+}
+
+template <typename Container>
+std::optional<int> place_in(const Container& ids, const WorkerId& id) {
+  const auto found = std::find(ids.begin(), ids.end(), id);
+  return found == ids.end() ? std::nullopt : std::optional(static_cast<int>(found - ids.begin()));
+}
+
+WorkerStatus worker_status(const elastic::MemberRecord& member, const Situation& seen) {
+  WorkerStatus worker;
+  worker.record = member;
+  worker.state = member.state == MemberState::kWarming ? "warming" : "standing by";
+  if (seen.generation) {
+    const elastic::GroupRecord& group = seen.generation->group;
+    const auto seat = place_in(group.plan.workers, member.id);
+    if (seat) {
+      worker.group = *seat / group.plan.depth;
+      worker.device = *seat % group.plan.depth;
+      worker.state = seen.ready.contains(member.id) ? "training" : "starting";
+    } else if (place_in(group.plan.spares, member.id)) {
+      worker.state = "spare";
+    } else if (place_in(group.donors, member.id)) {
+      worker.state = "handing over";
+    }
+  }
+  if (member.state == MemberState::kLeaving) worker.state = "leaving";
+  return worker;
+}
+
+auto rank_of(const WorkerStatus& worker) {
+  constexpr int kNoSeat = 1 << 30;
+  return std::tuple(worker.group.value_or(kNoSeat), worker.device.value_or(kNoSeat), worker.state != "spare",
+                    worker.record.name, worker.record.id);
+}
+
+Count count_of(const Situation& seen, const std::optional<elastic::JobSpec>& spec) {
+  Count count;
+  count.min_workers = static_cast<int>(std::clamp<std::int64_t>(number(spec, "min-workers", 1), 1, 1 << 20));
+  for (const auto& [id, member] : seen.members) {
+    if (member.record.state == MemberState::kReady) ++count.usable;
+    if (member.record.state == MemberState::kWarming) ++count.warming;
+  }
+  return count;
+}
+
+std::string what_is_missing(const Count& count) {
+  std::string text = workers_text(count.min_workers - count.usable) + " more: ";
+  text += std::to_string(count.usable) + " ready, --min-workers=" + std::to_string(count.min_workers);
+  if (count.warming > 0) text += ", " + std::to_string(count.warming) + " warming";
+  return text;
+}
+
+// Nobody trains: why not.
+void explain_rest(const Situation& seen, const Count& count, JobStatus& status) {
+  if (count.usable < count.min_workers) {
+    status.state = "waiting for workers";
+    status.why = what_is_missing(count);
+  } else {
+    status.state = seen.generation ? "recovering" : "starting";
+  }
+}
+
+void tell_state(const Situation& seen, bool is_finished, JobStatus& status) {
+  if (is_finished) {
+    status.state = "finished";
+  } else if (seen.is_damaged || !status.spec) {
+    status.state = "damaged";
+    status.why = status.spec ? "its generation or its HEAD cannot be read" : "its spec cannot be read";
+  } else if (seen.members.empty()) {
+    status.state = "no workers";
+    status.why = "everstep worker adds one";
+  } else if (seen.drain || seen.stop_asked) {
+    status.state = seen.stop_asked || seen.drain->ends_job ? "stopping" : "draining";
+    status.why = seen.drain ? seen.drain->reason : "it was asked to stop";
+  } else if (!seen.generation || seen.live_workers().size() < seen.generation->group.plan.workers.size()) {
+    explain_rest(seen, count_of(seen, status.spec), status);
+  } else if (seen.ready.size() < seen.generation->group.plan.workers.size()) {
+    status.state = "starting";
+    status.why = std::to_string(seen.ready.size()) + " of " +
+                 workers_text(std::ssize(seen.generation->group.plan.workers)) + " have the state in place";
+  } else {
+    status.state = "training";
+  }
+}
+
+void read_workers(const elastic::View& view, const elastic::Keys& keys, const Situation& seen, JobStatus& status) {
+  const auto leader = read_record(view, keys.leader(), &elastic::parse_leader);
+  for (const auto& [id, member] : seen.members) {
+    status.workers.push_back(worker_status(member.record, seen));
+    status.workers.back().leads = leader && leader->id == id;
+  }
+  std::sort(status.workers.begin(), status.workers.end(),
+            [](const WorkerStatus& a, const WorkerStatus& b) { return rank_of(a) < rank_of(b); });
+}
+
+std::size_t connected_members(const Situation& seen) {
+  return static_cast<std::size_t>(
+      std::count_if(seen.prepared.begin(), seen.prepared.end(), [](const auto& one) { return one.second.connected; }));
+}
+
+}  // namespace
+
+std::string short_id(const WorkerId& id) {
+  constexpr std::size_t kDigits = 8;
+  return to_string(id).substr(0, kDigits);
+}
+
+const WorkerStatus* JobStatus::leader() const {
+  const auto found = std::find_if(workers.begin(), workers.end(), [](const WorkerStatus& one) { return one.leads; });
+  return found == workers.end() ? nullptr : &*found;
+}
+
+JobStatus read_job_status(const elastic::View& view, const std::string& job, const JobSecret& secret) {
+  const elastic::Keys keys(job);
+  const Situation seen = read_situation(view, keys, [&](const elastic::MemberRecord& member) {
+    return secret.is_authentic(signed_text(member), member.mac);
+  });
+  JobStatus status;
+  status.job = job;
+  status.is_checked = secret.is_set();
+  status.spec = read_spec(view, keys);
+  status.progress = read_record(view, keys.progress(), &elastic::parse_progress);
+  status.generation = seen.generation;
+  status.head = seen.head;
+  const std::int64_t window = number(status.spec, "window", 0);
+  if (seen.head && window > 0) status.head_step = seen.head->position.value / window;
+  status.drain = seen.drain;
+  if (seen.proposal) status.coming = ComingGeneration{*seen.proposal, connected_members(seen)};
+  for (const auto& [host, quarantine] : seen.quarantines) status.quarantines.push_back({host, quarantine.record});
+  read_workers(view, keys, seen, status);
+  tell_state(seen, view.find(keys.finished()) != nullptr, status);
+  return status;
+}
+
+}  // namespace everstep::launcher

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "elastic/records.h"
+#include "elastic/situation.h"
+#include "elastic/view.h"
+#include "launcher/elastic/job_secret.h"
+#include "storage/json/json.h"
+
+namespace everstep::launcher {
+
+struct WorkerStatus {
+  elastic::MemberRecord record;
+  std::string state;  // "training", "spare", "standing by", "leaving", "warming", "handing over"
+  std::optional<int> group;
+  std::optional<int> device;
+  bool leads = false;
+};
+
+struct QuarantinedHost {
+  std::string host;
+  elastic::QuarantineRecord record;
+};
+
+// A proposal that is being prepared while the present generation trains.
+struct ComingGeneration {
+  elastic::GroupRecord group;
+  std::size_t connected = 0;  // of those that must be
+};
+
+// What the keys of a job tell. All texts are as the workers wrote them: status_text makes them fit for a terminal.
+struct JobStatus {
+  std::string job;
+  std::string state;                     // "training", "draining", "waiting for workers", "finished", …
+  std::string why;                       // what it waits for, or who is leaving; empty if there is nothing to say
+  std::optional<elastic::JobSpec> spec;  // nothing: it cannot be read
+  std::optional<elastic::ProgressRecord> progress;
+  std::optional<elastic::GenerationRecord> generation;
+  std::vector<WorkerStatus> workers;  // those of the plan in its order, then spares, then others by name
+  std::optional<elastic::HeadRecord> head;
+  std::optional<std::int64_t> head_step;
+  std::optional<ComingGeneration> coming;
+  std::optional<elastic::DrainRecord> drain;
+  std::vector<QuarantinedHost> quarantines;
+  bool is_checked = false;  // members without the right MAC are left out
+
+  const WorkerStatus* leader() const;
+};
+
+// Pure. `view` holds the job's live keys, and may hold more.
+JobStatus read_job_status(const elastic::View& view, const std::string& job, const JobSecret& secret);
+
+// For people. `--watch` prints the same again and again.
+std::string status_text(const JobStatus& status);
+storage::Json status_json(const JobStatus& status);
+
+// The first eight digits of a worker's id: what people type.
+std::string short_id(const WorkerId& id);
+
+}  // namespace everstep::launcher

@@ -1,0 +1,229 @@
+#include <cmath>
+#include <utility>
+
+#include "base/text.h"
+#include "launcher/elastic/job_status.h"
+#include "launcher/printable.h"
+#include "launcher/table.h"
+#include "launcher/train/json_number.h"
+#include "launcher/train/progress.h"
+
+namespace everstep::launcher {
+namespace {
+
+using storage::Json;
+
+std::string share_text(double share) { return std::isfinite(share) ? fixed_text(share, 2) : "unknown"; }
+
+std::string plan_text(const scheduler::Plan& plan) {
+  return describe(plan.kind, plan.depth, plan.pipelines, plan.width);
+}
+
+std::string base_text(const elastic::Base& base) {
+  switch (base.kind) {
+    case elastic::Base::Kind::kBeginning:
+      return "the beginning";
+    case elastic::Base::Kind::kCheckpoint:
+      return "a checkpoint";
+    case elastic::Base::Kind::kMemory:
+      break;
+  }
+  return "memory";
+}
+
+// "  step        120 of 1000", with what is unknown left out.
+class Lines {
+ public:
+  void add(std::string_view name, const std::string& value) {
+    constexpr std::size_t kWidth = 12;
+    text_ += "  " + std::string(name) + std::string(kWidth - name.size(), ' ') + printable(value) + "\n";
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+void add_progress(const JobStatus& status, Lines& lines) {
+  if (!status.progress) return;
+  const elastic::ProgressRecord& progress = *status.progress;
+  lines.add("step", std::to_string(progress.step) + " of " + std::to_string(progress.steps) + ", loss " +
+                        loss_text(progress.loss));
+  lines.add("speed", (std::isfinite(progress.tokens_per_second) ? speed_text(progress.tokens_per_second) : "unknown") +
+                         ", busy " + share_text(progress.busy) + ", goodput " + share_text(progress.goodput));
+}
+
+void add_generation(const JobStatus& status, Lines& lines) {
+  if (status.generation) {
+    const elastic::GenerationRecord& generation = *status.generation;
+    lines.add("generation", std::to_string(generation.group.attempt.generation.value) + ", " +
+                                plan_text(generation.group.plan) + ", from " + base_text(generation.base) +
+                                (generation.reason.empty() ? "" : ": " + generation.reason));
+  }
+  if (const WorkerStatus* leader = status.leader()) {
+    lines.add("leader", leader->record.name + " (" + short_id(leader->record.id) + ")");
+  }
+}
+
+void add_head(const JobStatus& status, Lines& lines) {
+  if (!status.head) {
+    lines.add("HEAD", "no checkpoint yet");
+    return;
+  }
+  lines.add("HEAD", (status.head_step ? "step " + std::to_string(*status.head_step) + ", " : std::string()) +
+                        "position " + std::to_string(status.head->position.value) + ", checkpoint " +
+                        std::to_string(status.head->sequence) + " of the job, generation " +
+                        std::to_string(status.head->generation.value));
+}
+
+void add_change(const JobStatus& status, Lines& lines) {
+  if (status.coming) {
+    const elastic::GroupRecord& group = status.coming->group;
+    lines.add("coming", "generation " + std::to_string(group.attempt.generation.value) + ", " + plan_text(group.plan) +
+                            ", " + std::to_string(status.coming->connected) + " of " +
+                            std::to_string(group.connected().size()) + " are connected");
+  }
+  if (status.drain) {
+    lines.add("drain", std::string(status.drain->inside_window ? "inside the window" : "at the window's end") +
+                           (status.drain->saves || status.drain->ends_job ? ", with a checkpoint" : "") + ": " +
+                           status.drain->reason);
+  }
+  for (const QuarantinedHost& one : status.quarantines) {
+    lines.add("shut out", one.host + " for " + std::to_string(one.record.seconds) + " s after its last death, " +
+                              std::to_string(one.record.strikes) +
+                              (one.record.strikes == 1 ? " time so far" : " times so far"));
+  }
+}
+
+std::string number_or_dash(const std::optional<int>& number) { return number ? std::to_string(*number) : "-"; }
+
+std::string state_of(const WorkerStatus& worker) {
+  if (worker.state != "leaving" || worker.record.leave_reason.empty()) return worker.state;
+  return worker.state + ": " + worker.record.leave_reason;
+}
+
+Table worker_table(const JobStatus& status) {
+  Table table;
+  table.columns = {{"worker"},  {"id"},   {"group", Align::kRight}, {"device", Align::kRight}, {"host"},
+                   {"address"}, {"state"}};
+  for (const WorkerStatus& worker : status.workers) {
+    table.rows.push_back({printable(worker.record.name), short_id(worker.record.id), number_or_dash(worker.group),
+                          number_or_dash(worker.device), printable(worker.record.host),
+                          printable(worker.record.address), printable(state_of(worker))});
+  }
+  return table;
+}
+
+Json number_or_null(const std::optional<int>& number) { return number ? Json(*number) : Json(nullptr); }
+
+Json plan_json(const scheduler::Plan& plan) {
+  return Json::object()
+      .set("schedule", to_string(plan.kind))
+      .set("depth", plan.depth)
+      .set("pipelines", plan.pipelines)
+      .set("width", plan.width)
+      .set("window", plan.window)
+      .set("workers", plan.workers.size())
+      .set("spares", plan.spares.size());
+}
+
+Json progress_json(const elastic::ProgressRecord& progress) {
+  return Json::object()
+      .set("step", progress.step)
+      .set("steps", progress.steps)
+      .set("loss", finite_or_null(progress.loss))
+      .set("tokens_per_second", finite_or_null(progress.tokens_per_second))
+      .set("busy", finite_or_null(progress.busy))
+      .set("goodput", finite_or_null(progress.goodput));
+}
+
+Json generation_json(const elastic::GenerationRecord& generation) {
+  return Json::object()
+      .set("number", generation.group.attempt.generation.value)
+      .set("plan", plan_json(generation.group.plan))
+      .set("from", base_text(generation.base))
+      .set("position", generation.base.position.value)
+      .set("reason", generation.reason);
+}
+
+Json head_json(const JobStatus& status) {
+  return Json::object()
+      .set("step", status.head_step ? Json(*status.head_step) : Json(nullptr))
+      .set("position", status.head->position.value)
+      .set("sequence", status.head->sequence)
+      .set("generation", status.head->generation.value)
+      .set("manifest", status.head->manifest);
+}
+
+Json worker_json(const WorkerStatus& worker) {
+  return Json::object()
+      .set("name", worker.record.name)
+      .set("id", to_string(worker.record.id))
+      .set("host", worker.record.host)
+      .set("address", worker.record.address)
+      .set("state", worker.state)
+      .set("leave_reason", worker.record.leave_reason)
+      .set("group", number_or_null(worker.group))
+      .set("device", number_or_null(worker.device))
+      .set("leads", worker.leads);
+}
+
+template <typename Items, typename Function>
+Json array_of(const Items& items, Function function) {
+  Json array = Json::array();
+  for (const auto& item : items) array.append(function(item));
+  return array;
+}
+
+Json coming_json(const ComingGeneration& coming) {
+  return Json::object()
+      .set("number", coming.group.attempt.generation.value)
+      .set("plan", plan_json(coming.group.plan))
+      .set("connected", coming.connected)
+      .set("to_connect", coming.group.connected().size());
+}
+
+Json drain_json(const elastic::DrainRecord& drain) {
+  return Json::object()
+      .set("inside_window", drain.inside_window)
+      .set("saves", drain.saves || drain.ends_job)
+      .set("ends_job", drain.ends_job)
+      .set("reason", drain.reason);
+}
+
+Json quarantine_json(const QuarantinedHost& one) {
+  return Json::object().set("host", one.host).set("strikes", one.record.strikes).set("seconds", one.record.seconds);
+}
+
+}  // namespace
+
+std::string status_text(const JobStatus& status) {
+  Lines lines;
+  add_progress(status, lines);
+  add_generation(status, lines);
+  add_head(status, lines);
+  add_change(status, lines);
+  std::string text = "job " + status.job + ": " + printable(status.state) +
+                     (status.why.empty() ? "" : " (" + printable(status.why) + ")") + "\n" + lines.take();
+  if (!status.workers.empty()) text += "\n" + to_text(worker_table(status));
+  return text +
+         (status.is_checked ? "authenticity checked\n" : "authenticity not checked: there is no --secret-file\n");
+}
+
+Json status_json(const JobStatus& status) {
+  Json json = Json::object().set("job", status.job).set("state", status.state).set("why", status.why);
+  json.set("build", status.spec ? Json(status.spec->build) : Json(nullptr))
+      .set("lineage", status.spec ? Json(hex_text(status.spec->lineage)) : Json(nullptr))
+      .set("progress", status.progress ? progress_json(*status.progress) : Json(nullptr))
+      .set("generation", status.generation ? generation_json(*status.generation) : Json(nullptr))
+      .set("leader", status.leader() == nullptr ? Json(nullptr) : Json(to_string(status.leader()->record.id)))
+      .set("head", status.head ? head_json(status) : Json(nullptr))
+      .set("coming", status.coming ? coming_json(*status.coming) : Json(nullptr))
+      .set("drain", status.drain ? drain_json(*status.drain) : Json(nullptr))
+      .set("quarantines", array_of(status.quarantines, quarantine_json))
+      .set("workers", array_of(status.workers, worker_json))
+      .set("authenticity", status.is_checked ? "checked" : "not checked");
+  return json;
+}
+
+}  // namespace everstep::launcher

@@ -1,0 +1,88 @@
+// Workers that join, and many changes in a row.
+#include <csignal>
+#include <set>
+
+#include "tests/launcher/elastic/elastic_job.h"
+
+namespace everstep::launcher {
+namespace {
+
+using std::chrono::seconds;
+
+class ElasticChange : public ElasticJob {};
+
+TEST_F(ElasticChange, OfOneThatJoinsRedoesNothing) {
+  start({"--schedule=amdp", "--workers=3", "--shapes=3=2x1,4=4x1", "--steps=500"});
+  ASSERT_TRUE(saves(20));
+  RunningProgram& joining = add_worker("joining");
+  ASSERT_TRUE(trains_with(4));
+  EXPECT_EQ(generations().back().base, "memory");
+  EXPECT_EQ(generations().back().redone, 0);
+  expect_end();
+  EXPECT_EQ(joining.wait(seconds(10)).exit_code, 0);
+  expect_proofs();
+}
+
+TEST_F(ElasticChange, OfTwoThatJoinAndOneThatLeavesRedoesNothing) {
+  start({"--workers=4", "--shapes=4=4x1,3=3x1,5=5x1,6=3x2", "--steps=1000"});
+  ASSERT_TRUE(saves(20));
+  const pid_t leaving = worker(1);
+  scale(6);
+  ::kill(worker(5), 0);
+  ::kill(leaving, SIGTERM);
+  ASSERT_TRUE(trains_with(5));
+  const Ended ended = expect_end();
+  EXPECT_EQ(ended.out.find("redone"), ended.out.find(" 0 minibatches redone") + 15) << ended.out;
+  expect_proofs();
+}
+
+// Depths 1, 2, 4 and 8, widths 1, 2 and 3.
+TEST_F(ElasticChange, TenTimesEndsWithTheBitsOfARunThatNobodyDisturbed) {
+  const Words options{"--synchronous", "--lr-decay=constant", "--warmup=0",
+                      "--shapes=1=1x1,2=2x1,3=1x3,4=4x1,6=3x2,8=8x1"};
+  Words disturbed = options;
+  disturbed.insert(disturbed.end(), {"--steps=100000", "--checkpoint-every=50"});
+  start(disturbed);
+  ASSERT_TRUE(trains_with(4));
+  for (const int workers : {8, 6, 4, 3, 2, 1, 2, 4}) {
+    const int before = generation();
+    scale(workers);
+    ASSERT_TRUE(trains_with(workers, before));
+    ASSERT_TRUE(goes_on(10));
+  }
+  ::kill(worker(0), SIGKILL);
+  ASSERT_TRUE(trains_with(3, generation()));
+  ASSERT_TRUE(goes_on(10));
+  scale(2);
+  ASSERT_TRUE(trains_with(2, generation()));
+  ASSERT_TRUE(goes_on(10));
+  train().signal(SIGINT);
+  expect_end(75);
+  EXPECT_GE(std::ssize(generations()), 11);
+  expect_proofs();
+  Words alone = options;
+  alone.insert(alone.end(), {"--steps=" + std::to_string(step()), "--job=alone", "--checkpoint-every=1000000"});
+  start(alone, "alone");
+  expect_end();
+  EXPECT_EQ(generation(), 1);
+  const Ended ends = run_program({"checkpoint", "diff", "HEAD", "HEAD", "--checkpoint-dir=" + path("saves"),
+                                  "--other-job=alone", "--only=tensors"});
+  EXPECT_EQ(ends.exit_code, 0) << ends.out << ends.log;
+}
+
+TEST_F(ElasticChange, OfAnAsynchronousRunIsWhatItsReplayDoes) {
+  start({"--schedule=amdp", "--steps=100000", "--shapes=1=1x1,2=2x1,4=4x1,8=8x1"});
+  ASSERT_TRUE(trains_with(4));
+  for (const int workers : {8, 2, 4}) {
+    const int before = generation();
+    scale(workers);
+    ASSERT_TRUE(trains_with(workers, before));
+    ASSERT_TRUE(goes_on(10));
+  }
+  train().signal(SIGINT);
+  expect_end(75);
+  expect_proofs();
+}
+
+}  // namespace
+}  // namespace everstep::launcher

@@ -1,0 +1,122 @@
+// Workers that are asked to leave: nothing is done twice.
+#include <csignal>
+#include <fstream>
+#include <thread>
+
+#include <gmock/gmock.h>
+
+#include "tests/elastic/etcd_cluster.h"
+#include "tests/launcher/elastic/elastic_job.h"
+#include "tests/launcher/http/metadata_server.h"
+
+namespace everstep::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+class ElasticLeave : public ElasticJob {
+ protected:
+  // The worker has gone, and the others went on with what it handed over.
+  void expect_handed_over(RunningProgram& leaving, int workers, int before) {
+    EXPECT_TRUE(trains_with(workers, before));
+    EXPECT_EQ(leaving.wait(seconds(30)).exit_code, 75);
+    const std::vector<GenerationLine> all = generations();
+    ASSERT_FALSE(all.empty());
+    EXPECT_EQ(all.back().base, "memory");
+    EXPECT_EQ(all.back().redone, 0);
+    expect_end();
+    EXPECT_EQ(generation(), before + 1);
+    expect_proofs();
+  }
+};
+
+TEST_F(ElasticLeave, ByASignalHandsTheStateOver) {
+  start({"--schedule=amdp", "--workers=3", "--shapes=3=2x1,4=4x1", "--steps=500"});
+  ASSERT_TRUE(saves(20));
+  RunningProgram& leaving = add_worker("leaving");
+  ASSERT_TRUE(trains_with(4));
+  ASSERT_TRUE(goes_on());
+  const int before = generation();
+  leaving.signal(SIGTERM);
+  expect_handed_over(leaving, 2, before);
+}
+
+TEST_F(ElasticLeave, OfAWorkerOfTheRunIsToldAsSuch) {
+  start({"--shapes=4=4x1,3=3x1"});
+  ASSERT_TRUE(saves(20));
+  const pid_t leaving = worker(2);
+  ::kill(leaving, SIGTERM);
+  ASSERT_TRUE(says("event=worker_left name=w2"));
+  EXPECT_TRUE(is_gone_within(leaving, seconds(5)));
+  const Ended ended = expect_end();
+  EXPECT_EQ(generations().back().redone, 0);
+  EXPECT_THAT(ended.out, HasSubstr("1 change of membership, 0 minibatches redone"));
+  expect_proofs();
+}
+
+// The window takes longer than there is time.
+TEST_F(ElasticLeave, InAHurryStopsInsideTheWindow) {
+  const std::string notice = path("notice");
+  start({"--workers=3", "--shapes=3=3x1,4=4x1", "--window=1600", "--steps=8", "--checkpoint-every=1"});
+  RunningProgram& leaving = add_worker("leaving", {"--notice=file:" + notice});
+  ASSERT_TRUE(trains_with(4));
+  ASSERT_TRUE(goes_on(1));
+  const int before = generation();
+  std::ofstream(notice) << "1.2\n";
+  expect_handed_over(leaving, 3, before);
+}
+
+TEST_F(ElasticLeave, ByANoticeInAFileHandsTheStateOver) {
+  const std::string notice = path("notice");
+  start({"--workers=3", "--shapes=3=3x1,4=2x2", "--steps=600"});
+  RunningProgram& leaving = add_worker("leaving", {"--notice=file:" + notice});
+  ASSERT_TRUE(trains_with(4));
+  ASSERT_TRUE(goes_on());
+  const int before = generation();
+  std::ofstream(notice) << "30\n";
+  expect_handed_over(leaving, 3, before);
+}
+
+TEST_F(ElasticLeave, ByANoticeOfTheCloudHandsTheStateOver) {
+  MetadataServer cloud;
+  start({"--workers=2", "--shapes=2=2x1,3=1x3,4=2x2", "--steps=1200"});
+  RunningProgram& on_aws = add_worker("on-aws", {"--notice=aws", "--notice-url=" + cloud.url()});
+  RunningProgram& on_gcp = add_worker("on-gcp", {"--notice=gcp", "--notice-url=" + cloud.url()});
+  ASSERT_TRUE(trains_with(4));
+  ASSERT_TRUE(goes_on());
+  cloud.set_preempted(true);
+  ASSERT_TRUE(trains_with(3, generation()));
+  EXPECT_EQ(on_gcp.wait(seconds(30)).exit_code, 75);
+  const int before = generation();
+  cloud.set_action(R"({"action": "terminate", "time": "2100-01-01T00:00:00Z"})");
+  expect_handed_over(on_aws, 2, before);
+}
+
+TEST_F(ElasticLeave, OfEverybodySavesAndTheNextRunGoesOn) {
+  start({"--schedule=amdp", "--shapes=4=4x1"});
+  ASSERT_TRUE(saves(20));
+  train().signal(SIGINT);
+  const Ended stopped = expect_end(75);
+  EXPECT_THAT(stopped.log, HasSubstr("event=stopping signal=SIGINT"));
+  expect_proofs();
+  start({"--schedule=amdp", "--shapes=4=4x1", "--resume"}, "second");
+  const Ended ended = expect_end();
+  EXPECT_THAT(ended.log, HasSubstr("event=resumed"));
+  expect_proofs();
+}
+
+TEST_F(ElasticLeave, AtOnceIsWhatASecondSignalMeans) {
+  start({"--window=1600", "--steps=20"});
+  ASSERT_TRUE(reaches(1));
+  train().signal(SIGINT);
+  ASSERT_TRUE(says("event=stopping"));
+  train().signal(SIGINT);
+  const Ended ended = train().wait(seconds(3));
+  EXPECT_EQ(ended.exit_code, 75);
+  expect_nobody_left();
+}
+
+}  // namespace
+}  // namespace everstep::launcher

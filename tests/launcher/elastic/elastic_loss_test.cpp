@@ -1,0 +1,123 @@
+// Workers that die, hang or all go at once.
+#include <csignal>
+#include <thread>
+
+#include "tests/elastic/etcd_cluster.h"
+#include "tests/launcher/elastic/elastic_job.h"
+
+namespace everstep::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class ElasticLoss : public ElasticJob {};
+
+TEST_F(ElasticLoss, OfAWorkerCostsWhatCameAfterHeadAndNothingElse) {
+  start({"--schedule=amdp", "--shapes=4=4x1,3=2x1"});
+  ASSERT_TRUE(saves(20));
+  const int before = generation();
+  ::kill(worker(2), SIGKILL);
+  ASSERT_TRUE(trains_with(2, before));
+  EXPECT_EQ(generations().back().base, "checkpoint");
+  expect_end();
+  expect_proofs();
+}
+
+TEST_F(ElasticLoss, OfTheLeaderIsLikeThatOfAnyOther) {
+  start({"--shapes=4=2x2,3=3x1"});
+  ASSERT_TRUE(saves(20));
+  const int before = generation();
+  ::kill(worker(leader()), SIGKILL);
+  ASSERT_TRUE(trains_with(3, before));
+  expect_end();
+  expect_proofs();
+}
+
+// It wakes up with a lease that has run out: not the member any more that it was.
+TEST_F(ElasticLoss, OfAWorkerThatHangsEndsWhenItComesBackAsANewOne) {
+  start({"--steps=1000", "--lease-ttl=2", "--shapes=4=2x2,3=3x1"});
+  ASSERT_TRUE(saves(20));
+  const pid_t sleeper = worker(1);
+  ::kill(sleeper, SIGSTOP);
+  ASSERT_TRUE(trains_with(3));
+  const int without = generation();
+  ::kill(sleeper, SIGCONT);
+  ASSERT_TRUE(trains_with(4, without));
+  ASSERT_FALSE(is_gone_within(sleeper, milliseconds(0)));
+  expect_end();
+  expect_proofs();
+}
+
+TEST_F(ElasticLoss, OfASecondWorkerDuringRecoveryIsRecoveredFromToo) {
+  start({"--schedule=amdp", "--workers=5", "--shapes=5=4x1,4=4x1,3=2x1,2=2x1"});
+  ASSERT_TRUE(saves(20));
+  const pid_t second = worker(3);
+  ::kill(worker(2), SIGKILL);
+  std::this_thread::sleep_for(milliseconds(80));
+  ::kill(second, SIGKILL);
+  ASSERT_TRUE(says("w3 was lost"));
+  const int before = generation();
+  const pid_t third = worker(1);
+  ::kill(worker(0), SIGKILL);
+  // As soon as the next generation is open, before it has made a step.
+  ASSERT_TRUE(says("event=generation_obeyed generation=" + std::to_string(before + 1)));
+  ::kill(third, SIGKILL);
+  ASSERT_TRUE(trains_with(1, before));
+  expect_end();
+  expect_proofs();
+}
+
+TEST_F(ElasticLoss, OfEverythingIsMadeGoodByTheNextRun) {
+  start({"--shapes=4=2x2"});
+  ASSERT_TRUE(saves(20));
+  train().signal(SIGKILL);
+  train().wait(seconds(0));
+  expect_nobody_left();
+  start({"--resume", "--workers=3", "--shapes=3=3x1"}, "second");
+  expect_end();
+  expect_proofs();
+}
+
+TEST_F(ElasticLoss, OfAllWorkersIsMadeGoodByOthersWhileEtcdLives) {
+  const elastic::EtcdCluster cluster;
+  start({"--workers=3", "--etcd=" + cluster.endpoint(0), "--job=job", "--shapes=3=3x1,2=2x1"});
+  ASSERT_TRUE(saves(20));
+  for (const pid_t worker : {worker(0), worker(1), worker(2)}) ::kill(worker, SIGKILL);
+  expect_end(69);
+  RunningProgram& first = add_worker("first");
+  RunningProgram& second = add_worker("second");
+  EXPECT_EQ(first.wait(seconds(60)).exit_code, 0);
+  EXPECT_EQ(second.wait(seconds(60)).exit_code, 0);
+  expect_nobody_left();
+  expect_proofs();
+}
+
+TEST_F(ElasticLoss, OfTooManyMakesTheJobWaitForOthers) {
+  start({"--workers=3", "--min-workers=3", "--shapes=3=3x1"});
+  ASSERT_TRUE(saves(20));
+  const int before = generation();
+  ::kill(worker(0), SIGKILL);
+  ASSERT_TRUE(says("event=waiting workers=2 wanted=3"));
+  RunningProgram& another = add_worker("another");
+  ASSERT_TRUE(trains_with(3, before));
+  EXPECT_EQ(another.wait(seconds(60)).exit_code, 0);
+  expect_end();
+  expect_proofs();
+}
+
+// A spot machine that goes sooner than it said.
+TEST_F(ElasticLoss, OfAWorkerThatWasAboutToLeaveIsALoss) {
+  start({"--schedule=amdp", "--shapes=4=4x1,3=2x1"});
+  ASSERT_TRUE(saves(20));
+  const pid_t leaving = worker(3);
+  ::kill(leaving, SIGTERM);
+  std::this_thread::sleep_for(milliseconds(20));
+  ::kill(leaving, SIGKILL);
+  ASSERT_TRUE(trains_with(2));
+  expect_end();
+  expect_proofs();
+}
+
+}  // namespace
+}  // namespace everstep::launcher

@@ -1,0 +1,135 @@
+// Who cannot take part in a job is told why in one line, and the job does not notice.
+#include <chrono>
+#include <filesystem>
+
+#include <gmock/gmock.h>
+
+#include "base/version.h"
+#include "launcher/elastic/job_setup.h"
+#include "tests/elastic/etcd/certificates.h"
+#include "tests/elastic/etcd_cluster.h"
+#include "tests/launcher/elastic/elastic_job.h"
+
+namespace everstep::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class ElasticRefusal : public ElasticJob {
+ protected:
+  std::string secret_file(const std::string& name, const std::string& secret) const {
+    file(name, secret + "\n");
+    std::filesystem::permissions(path(name), std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+    return "--secret-file=" + path(name);
+  }
+
+  // What the program says when it is refused: one line and nothing else.
+  static std::string refusal(const Words& words, int exit_code) {
+    const Ended ended = run_program(words);
+    EXPECT_EQ(ended.exit_code, exit_code) << ended.log;
+    EXPECT_EQ(ended.out, "");
+    EXPECT_EQ(ended.log.substr(0, 10), "everstep: ");
+    EXPECT_EQ(ended.log.find('\n'), ended.log.size() - 1) << ended.log;
+    return ended.log;
+  }
+
+  Words worker_words(const Words& more) const {
+    Words words{"worker", "--etcd=" + etcd(), "--job=job"};
+    for (const std::string& option : more) {
+      const std::string name = option.substr(0, option.find('='));
+      std::erase_if(words, [&](const std::string& word) { return word.starts_with(name + "="); });
+      words.push_back(option);
+    }
+    return words;
+  }
+
+  // The job went on as if nothing had been.
+  void expect_undisturbed(const Words& more = {}) {
+    expect_end();
+    EXPECT_EQ(generation(), 1);
+    expect_proofs(more);
+  }
+};
+
+TEST_F(ElasticRefusal, IsWhatOtherSettingsGet) {
+  const elastic::EtcdCluster cluster;
+  const std::string etcd = "--etcd=" + cluster.endpoint(0);
+  start({etcd, "--job=job", "--shapes=4=4x1", "--steps=400"});
+  ASSERT_TRUE(reaches(5));
+  const auto joining = [&](const Words& more) {
+    Words all{etcd, "--job=job", "--shapes=4=4x1", "--steps=400", "--workers=1"};
+    all.insert(all.end(), more.begin(), more.end());
+    return train_words(all, "other");
+  };
+  EXPECT_THAT(refusal(joining({"--seed=7", "--dropout=0"}), 64),
+              HasSubstr("job 'job' runs with other settings: --dropout (was 0.1, is 0), --seed (was 1, is 7)"));
+  file("other.txt", std::string(8000, 'x'));
+  EXPECT_THAT(refusal(joining({"--data=" + path("other.txt")}), 64), HasSubstr("other settings: --data-digest"));
+  EXPECT_THAT(refusal(worker_words({"--data=" + path("other.txt")}), 64), HasSubstr("--data-digest"));
+  expect_undisturbed();
+}
+
+TEST_F(ElasticRefusal, IsWhatAWrongSecretGets) {
+  const std::string right = secret_file("right", "a secret of the job");
+  start({right, "--shapes=4=4x1", "--steps=400"});
+  ASSERT_TRUE(reaches(5));
+  EXPECT_THAT(refusal(worker_words({secret_file("wrong", "another secret")}), 64),
+              HasSubstr("job 'job' was started with another secret"));
+  EXPECT_THAT(refusal(worker_words({}), 64), AllOf(HasSubstr("job 'job' has a secret"), HasSubstr("--secret-file")));
+  expect_undisturbed({right});
+}
+
+TEST_F(ElasticRefusal, IsWhatAnotherBuildGets) {
+  const elastic::EtcdCluster cluster;
+  start({"--etcd=" + cluster.endpoint(0), "--job=job", "--shapes=4=4x1", "--steps=400"});
+  ASSERT_TRUE(reaches(5));
+  const auto store = cluster.connect();
+  const auto found = find_job(*store, "job", "");
+  ASSERT_TRUE(found.ok() && found->has_value());
+  elastic::JobSpec spec = (*found)->spec;
+  spec.build = "0.0.1";
+  ASSERT_TRUE(create_job(*store, "older", spec, "", std::nullopt).ok());
+  EXPECT_THAT(refusal(worker_words({"--job=older"}), 64),
+              HasSubstr("job 'older' runs everstep 0.0.1, and this is " + std::string(kVersion)));
+  expect_undisturbed();
+}
+
+TEST_F(ElasticRefusal, IsWhatAWrongAddressGets) {
+  start({"--shapes=4=4x1", "--steps=600"});
+  ASSERT_TRUE(reaches(5));
+  const std::string nowhere = "--etcd=http://127.0.0.1:" + std::to_string(unused_port());
+  EXPECT_THAT(refusal(worker_words({nowhere}), 69), HasSubstr("etcd at http://127.0.0.1"));
+  EXPECT_THAT(refusal(train_words({nowhere, "--job=other"}, "other"), 69), HasSubstr("etcd at http://127.0.0.1"));
+  const auto before = std::chrono::steady_clock::now();
+  // An address for documentation, where nobody is. Asking there would take long.
+  EXPECT_THAT(refusal(worker_words({"--etcd=http://192.0.2.1:2379"}), 64),
+              AllOf(HasSubstr("http://192.0.2.1:2379"), HasSubstr("--etcd-plain-text")));
+  EXPECT_LT(std::chrono::steady_clock::now() - before, milliseconds(1000));
+  EXPECT_THAT(refusal(worker_words({"--job=a/b"}), 64), HasSubstr("a/b"));
+  EXPECT_THAT(refusal(train_words({"--job=a/b"}, "other"), 64), HasSubstr("a/b"));
+  EXPECT_THAT(refusal(worker_words({"--job=another"}), 64), HasSubstr("there is no job 'another'"));
+  expect_undisturbed();
+}
+
+TEST_F(ElasticRefusal, IsWhatAnExpiredCertificateGets) {
+  const elastic::Certificates authority;
+  const elastic::ServerCertificates server = authority.make("server", 1);
+  const elastic::EtcdCluster cluster(1, server);
+  const auto with = [&](const elastic::ServerCertificates& files) {
+    return Words{"--etcd=" + cluster.endpoint(0), "--etcd-ca=" + files.ca, "--etcd-cert=" + files.certificate,
+                 "--etcd-key=" + files.key, "--job=job"};
+  };
+  Words options = with(authority.make("client", 1));
+  Words train = options;
+  train.insert(train.end(), {"--shapes=4=4x1", "--steps=400"});
+  start(train);
+  ASSERT_TRUE(reaches(5));
+  EXPECT_THAT(refusal(worker_words(with(authority.make("expired", -1))), 69), HasSubstr("certificate"));
+  EXPECT_THAT(refusal(worker_words({}), 69), HasSubstr("certificate"));
+  expect_undisturbed();
+}
+
+}  // namespace
+}  // namespace everstep::launcher

@@ -1,0 +1,203 @@
+#include "launcher/elastic/job_status.h"
+
+#include <gmock/gmock.h>
+
+#include "launcher/elastic/job_address.h"
+#include "launcher/elastic/job_list.h"
+#include "tests/elastic/fake_kv_store.h"
+#include "tests/launcher/elastic/hand_written_job.h"
+
+namespace everstep::launcher {
+namespace {
+
+using elastic::MemberState;
+using testing::HasSubstr;
+
+constexpr const char* kSecret = "a secret of the job";
+
+class JobStatusTest : public testing::Test {
+ protected:
+  JobStatus status(const JobSecret& secret = {}) {
+    const auto view = look_at_job(store, job.keys(), "first");
+    EXPECT_TRUE(view) << view.error();
+    return read_job_status(*view, "first", secret);
+  }
+  std::string state() {
+    const JobStatus now = status();
+    return now.state + (now.why.empty() ? "" : " (" + now.why + ")");
+  }
+
+  elastic::FakeKvStore store;
+  HandWrittenJob job{store, "first"};
+};
+
+TEST_F(JobStatusTest, OfAJobThatTrainsHasEverything) {
+  job.train();
+  job.add_worker(3, MemberState::kWarming);
+  EXPECT_EQ(status_text(status()),
+            R"(job first: training
+  step        120 of 1000, loss 3.4210
+  speed       12.3 ktokens/s, busy 0.87, goodput 0.96
+  generation  3, amdp D=2 P=1 W=1, from the beginning: w2 joined
+  leader      w1 (abcd0001)
+  HEAD        step 110, position 1760, checkpoint 11 of the job, generation 3
+
+worker  id        group  device  host    address        state
+------  --------  -----  ------  ------  -------------  --------
+w1      abcd0001      0       0  node-1  10.0.0.1:4711  training
+w2      abcd0002      0       1  node-2  10.0.0.2:4711  training
+w3      abcd0003      -       -  node-3  10.0.0.3:4711  warming
+authenticity not checked: there is no --secret-file
+)");
+}
+
+TEST_F(JobStatusTest, SaysWhatAJobWaitsFor) {
+  EXPECT_EQ(state(), "no workers (everstep worker adds one)");
+  job.add_worker(1);
+  job.add_worker(2, MemberState::kWarming);
+  EXPECT_EQ(state(), "waiting for workers (1 worker more: 1 ready, --min-workers=2, 1 warming)");
+  job.add_worker(2);
+  EXPECT_EQ(state(), "starting");
+  job.open(HandWrittenJob::pair(1));
+  EXPECT_EQ(state(), "training");
+  job.remove(job.keys().ready({{1}, 5}, numbered(2)));
+  EXPECT_EQ(state(), "starting (1 of 2 workers have the state in place)");
+  job.remove(job.keys().member(numbered(2)));
+  EXPECT_EQ(state(), "waiting for workers (1 worker more: 1 ready, --min-workers=2)");
+  job.add_worker(3);
+  EXPECT_EQ(state(), "recovering");
+  job.write(job.keys().finished(), "finished by somebody\n");
+  EXPECT_EQ(state(), "finished");
+}
+
+TEST_F(JobStatusTest, TellsAChangeThatIsUnderWay) {
+  job.train();
+  job.add_worker(2, MemberState::kLeaving);
+  elastic::GroupRecord next = HandWrittenJob::pair(4);
+  next.plan.workers = {numbered(1), numbered(3)};
+  next.donors = {numbered(2)};
+  job.write(job.keys().proposal(), to_text(next));
+  job.write(job.keys().prepared(next.attempt, numbered(1)), to_text(elastic::PreparedRecord{true, ""}));
+  job.write(job.keys().prepared(next.attempt, numbered(3)), to_text(elastic::PreparedRecord{false, "no route"}));
+  EXPECT_EQ(state(), "training");
+  std::string text = status_text(status());
+  EXPECT_THAT(text, HasSubstr("  coming      generation 4, amdp D=2 P=1 W=1, 1 of 3 are connected\n"));
+  EXPECT_THAT(text, HasSubstr("leaving: SIGTERM\n"));
+
+  elastic::DrainRecord drain;
+  drain.attempt = {{3}, 5};
+  drain.inside_window = true;
+  drain.reason = "w2 leaves";
+  job.write(job.keys().drain(), to_text(drain));
+  EXPECT_EQ(state(), "draining (w2 leaves)");
+  EXPECT_THAT(status_text(status()), HasSubstr("  drain       inside the window: w2 leaves\n"));
+
+  job.write(job.keys().stop_request(), "everstep stop");
+  EXPECT_EQ(state(), "stopping (w2 leaves)");
+}
+
+TEST_F(JobStatusTest, ListsSparesAndThoseWhoHandOver) {
+  for (const std::uint64_t number : {1, 2, 3, 4, 5}) job.add_worker(number);
+  elastic::GroupRecord group = HandWrittenJob::pair(3);
+  group.plan.spares = {numbered(5)};
+  group.donors = {numbered(4)};
+  job.open(group);
+  std::string states;
+  for (const WorkerStatus& worker : status().workers) states += worker.record.name + " " + worker.state + "\n";
+  EXPECT_EQ(states, "w1 training\nw2 training\nw5 spare\nw3 standing by\nw4 handing over\n");
+}
+
+TEST_F(JobStatusTest, ListsHostsThatAreShutOut) {
+  job.train();
+  job.write(job.keys().quarantine("node-9"), to_text(elastic::QuarantineRecord{2, 4}));
+  EXPECT_THAT(status_text(status()), HasSubstr("  shut out    node-9 for 4 s after its last death, 2 times so far\n"));
+}
+
+TEST_F(JobStatusTest, LetsNobodyWriteToTheTerminal) {
+  job.train();
+  elastic::MemberRecord evil = job.add_worker(3);
+  evil.name = "w3\x1b[2J";
+  evil.host = "\u009b31mred";
+  evil.address = "a\tb";
+  evil.state = MemberState::kLeaving;
+  evil.leave_reason = "line\nbreak";
+  job.write(job.keys().member(evil.id), to_text(evil));
+  job.open(HandWrittenJob::pair(4), "\x1b]0;title\x07");
+  const std::string text = status_text(status());
+  EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
+  EXPECT_EQ(text.find('\t'), std::string::npos);
+  EXPECT_EQ(text.find('\x07'), std::string::npos);
+  EXPECT_EQ(text.find("\u009b"), std::string::npos);
+  EXPECT_THAT(text, HasSubstr("w3?[2J"));
+  EXPECT_THAT(text, HasSubstr("leaving: line?break\n"));
+  const auto json = storage::parse_json(to_text(status_json(status())));
+  ASSERT_TRUE(json) << json.error();
+}
+
+TEST_F(JobStatusTest, WithTheSecretShowsOnlyThoseWhoKnowIt) {
+  const HandWrittenJob secret_job(store, "second", kSecret);
+  secret_job.add_worker(1);
+  elastic::MemberRecord forged = secret_job.add_worker(2);
+  forged.address = "6.6.6.6:666";
+  secret_job.write(secret_job.keys().member(forged.id), to_text(forged));
+  const auto view = look_at_job(store, secret_job.keys(), "second");
+  ASSERT_TRUE(view);
+  EXPECT_EQ(read_job_status(*view, "second", {}).workers.size(), 2U);
+  const JobStatus checked = read_job_status(*view, "second", JobSecret::of(kSecret));
+  ASSERT_EQ(checked.workers.size(), 1U);
+  EXPECT_EQ(checked.workers.front().record.id, numbered(1));
+  EXPECT_THAT(status_text(checked), HasSubstr("authenticity checked\n"));
+}
+
+TEST_F(JobStatusTest, SurvivesKeysThatMakeNoSense) {
+  job.train();
+  job.write(job.keys().member(numbered(2)), "nonsense");
+  job.write(job.keys().progress(), "nonsense");
+  job.write(job.keys().leader(), "nonsense");
+  EXPECT_EQ(status().workers.size(), 1U);
+  EXPECT_EQ(status().leader(), nullptr);
+  job.write(job.keys().generation(), "nonsense");
+  EXPECT_EQ(state(), "damaged (its generation or its HEAD cannot be read)");
+  job.write(job.keys().spec(), "nonsense");
+  EXPECT_EQ(state(), "damaged (its spec cannot be read)");
+  EXPECT_FALSE(status_text(status()).empty());
+}
+
+TEST_F(JobStatusTest, AsJsonHasTheSameValues) {
+  job.train();
+  const storage::Json json = status_json(status());
+  EXPECT_EQ(*json.find("state"), storage::Json("training"));
+  EXPECT_EQ(*json.find("progress")->find("step"), storage::Json(120));
+  EXPECT_EQ(*json.find("generation")->find("plan")->find("depth"), storage::Json(2));
+  EXPECT_EQ(*json.find("head")->find("step"), storage::Json(110));
+  EXPECT_EQ(*json.find("leader"), storage::Json(to_string(numbered(1))));
+  const auto& workers = std::get<storage::Json::Array>(json.find("workers")->value());
+  ASSERT_EQ(workers.size(), 2U);
+  EXPECT_EQ(*workers[1].find("device"), storage::Json(1));
+  EXPECT_EQ(*workers[1].find("state"), storage::Json("training"));
+}
+
+TEST_F(JobStatusTest, HasNoJobWithoutASpec) {
+  const auto view = look_at_job(store, elastic::Keys("other"), "other");
+  ASSERT_FALSE(view);
+  EXPECT_EQ(view.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(view.error().message, "there is no job 'other' in this etcd");
+}
+
+TEST_F(JobStatusTest, IsARowInTheListOfJobs) {
+  job.train();
+  const HandWrittenJob second(store, "second");
+  second.write("/everstep/v1/jobs/NOT A JOB/live/spec", "nonsense");
+  const auto jobs = list_jobs(store, {});
+  ASSERT_TRUE(jobs) << jobs.error();
+  EXPECT_EQ(job_list_text(*jobs),
+            "job     state           step  workers  generation  plan\n"
+            "------  ----------  --------  -------  ----------  ----------------\n"
+            "first   training    120/1000        2           3  amdp D=2 P=1 W=1\n"
+            "second  no workers         -        0           -  -\n");
+  EXPECT_EQ(std::get<storage::Json::Array>(job_list_json(*jobs).find("jobs")->value()).size(), 2U);
+  EXPECT_EQ(job_list_text({}), "no jobs\n");
+}
+
+}  // namespace
+}  // namespace everstep::launcher
