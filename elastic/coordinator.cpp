@@ -321,19 +321,23 @@ std::optional<Coordinator::Change> Coordinator::planned(const Situation& seen, c
     return std::nullopt;
   }
   no_plan_.clear();
-  Change change{*std::move(plan), {}};
-  const auto tell = [&](const std::string& what, const WorkerId& id) {
-    change.reason += (change.reason.empty() ? "" : ", ") + name_of(id) + what;
+  return Change{*std::move(plan), change_text(seen, workers)};
+}
+
+// Who came and who went, for people.
+std::string Coordinator::change_text(const Situation& seen, const std::vector<WorkerId>& next) const {
+  std::string text;
+  const auto tell = [&](const WorkerId& id, const std::string& what) {
+    text += (text.empty() ? "" : ", ") + name_of(id) + what;
   };
-  for (const WorkerId& id : workers) {
-    if (previous == nullptr || !has(previous->workers, id)) tell(" joined", id);
+  for (const WorkerId& id : next) {
+    if (!seen.generation || !seen.generation->group.names(id)) tell(id, " joined");
   }
-  if (previous != nullptr) {
-    for (const WorkerId& id : previous->workers) {
-      if (!has(workers, id)) tell(seen.is_leaving(id) ? " left" : " was lost", id);
-    }
+  if (!seen.generation) return text;
+  for (const WorkerId& id : seen.generation->group.plan.workers) {
+    if (!has(next, id)) tell(id, seen.is_leaving(id) ? " left" : " was lost");
   }
-  return change;
+  return text;
 }
 
 void Coordinator::open_anew(const Situation& seen, Tick now, const std::string& reason) {

@@ -120,6 +120,7 @@ class Coordinator {
   Txn as_leader(const Situation& seen) const;  // compares leader and gen
   void send(Txn txn, const std::string& what);
   void wake(Tick at);
+  std::string change_text(const Situation& seen, const std::vector<WorkerId>& next) const;
   void learn_names(const View& view);
   std::string name_of(const WorkerId& id) const;
 

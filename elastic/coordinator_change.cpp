@@ -119,7 +119,10 @@ void Coordinator::await_prepared(const Situation& seen, Tick now, Tick window_ti
   }
   if (!is_usable(seen, proposal)) return withdraw(seen, now, "somebody of it left");
   const auto latest = must_drain_at(seen, window_time);
-  if (latest && now >= *latest) return drain_for_leavers(seen, now, window_time, "no time to prepare");
+  std::vector<WorkerId> next = proposal.plan.workers;
+  next.insert(next.end(), proposal.plan.spares.begin(), proposal.plan.spares.end());
+  const std::string reason = change_text(seen, next);
+  if (latest && now >= *latest) return drain_for_leavers(seen, now, window_time, reason);
   bool all_connected = true;
   for (const WorkerId& id : proposal.connected()) {
     const auto prepared = seen.prepared.find(id);
@@ -128,7 +131,7 @@ void Coordinator::await_prepared(const Situation& seen, Tick now, Tick window_ti
       return withdraw(seen, now, name_of(id) + " cannot connect: " + prepared->second.error);
     }
   }
-  if (all_connected) return drain_for_leavers(seen, now, window_time, "the next generation is connected");
+  if (all_connected) return drain_for_leavers(seen, now, window_time, reason);
   const Tick limit = proposed_since_ + options_.prepare_limit;
   if (now >= limit) return withdraw(seen, now, "it takes too long to connect");
   wake(latest ? std::min(*latest, limit) : limit);

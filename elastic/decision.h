@@ -100,6 +100,7 @@ struct ConnectFailed {
   Attempt attempt;
   std::optional<WorkerId> lost;  // who could not be reached, if one is to blame
   Error error;
+  bool lost_is_dead = false;  // nobody is at its address any more
 };
 
 struct Promised {
@@ -113,8 +114,8 @@ struct FirstUpdate {
 
 struct TrainingEnded {
   enum class How {
-    kFinished,  // all updates are made, and the last checkpoint is committed
-    kStopped,   // as asked: drained
+    kFinished,    // all updates are made, and the last checkpoint is committed
+    kStopped,     // as asked: drained
     kHandedOver,  // a donor has nothing more to give
     kBroken,      // a peer died, was silent, or the state could not be brought into place
   };
@@ -140,8 +141,8 @@ struct LeaseLost {};
 
 // What the keep-alive knows, told whenever it changes or a third of the TTL has passed.
 struct RenewalNews {
-  Tick last_renewed = 0;                      // this worker's
-  std::optional<Tick> peer_last_renewed;      // newest word of any connected peer that it could renew
+  Tick last_renewed = 0;                  // this worker's
+  std::optional<Tick> peer_last_renewed;  // newest word of any connected peer that it could renew
 };
 
 using AgentEvent = std::variant<Looked, Replied, Connected, ConnectFailed, Promised, FirstUpdate, TrainingEnded,

@@ -37,13 +37,20 @@ bool was_turned_away(const std::string& message) {
   return std::any_of(kWords.begin(), kWords.end(), [&](std::string_view words) { return contains(message, words); });
 }
 
-std::string hint_for(const std::string& message) {
-  const bool is_tls = contains(message, "andshake") || contains(message, "certificate") || contains(message, "SSL") ||
-                      contains(message, "ssl");
-  return is_tls
+// A server that refuses a certificate often just hangs up, as one does that expects no TLS.
+std::string hint_for(const std::string& message, const std::string& url) {
+  const bool is_tls = url.starts_with("https:") && !contains(message, "refused") && !contains(message, "DNS");
+  return is_tls || contains(message, "andshake")
              ? "the certificate of one side is expired, or not signed by the authority that the other side trusts, or "
                "one side speaks plain text"
              : "";
+}
+
+// What gRPC says of a connection that it could not make, without its preface.
+std::string cause_in(const std::string& message) {
+  constexpr std::string_view kPreface = "last error: ";
+  const std::size_t at = message.find(kPreface);
+  return at == std::string::npos ? message : message.substr(at + kPreface.size());
 }
 
 }  // namespace
@@ -74,8 +81,11 @@ CallFailure explain(int code, const std::string& message, const std::string& url
     default:
       break;
   }
-  if (was_turned_away(message)) return {Kind::kNotExecuted, {ErrorCode::kUnavailable, told, hint_for(message)}};
-  return {Kind::kUnknown, {ErrorCode::kDeadlineExceeded, told, hint_for(message)}};
+  if (was_turned_away(message)) {
+    return {Kind::kNotExecuted,
+            {ErrorCode::kUnavailable, "etcd at " + url + ": " + cause_in(message), hint_for(message, url)}};
+  }
+  return {Kind::kUnknown, {ErrorCode::kDeadlineExceeded, told, {}}};
 }
 
 CallFailure not_connected(const std::string& url) {

@@ -60,7 +60,7 @@ Result<Endpoint> parse_endpoint(std::string_view url, bool allow_plain_text) {
   if (!place) return invalid_argument(quoted + " has no host and port", "write it as https://host:2379");
   if (!secure && !allow_plain_text && !is_loopback(place->host)) {
     return invalid_argument(quoted + " would be talked to in plain text over the network",
-                            "use https with certificates, or allow plain text explicitly");
+                            "use https with certificates, or allow it with --etcd-plain-text");
   }
   return Endpoint{std::string(url), std::string(target), secure};
 }

@@ -5,13 +5,13 @@
 namespace everstep::elastic {
 
 HeadCommit::HeadCommit(const Keys& keys, Expected expected, const HeadRecord& next, const std::string& acks)
-    : next_(to_text(next)) {
+    : expected_(expected), next_(to_text(next)) {
   const std::string log = keys.past_head(next.sequence);
   txn_.compares = {modified_at(keys.generation(), expected.generation), modified_at(keys.head(), expected.head),
                    created_at(keys.leader(), expected.leader), is_absent(log)};
   txn_.then = {put(keys.head(), next_), put(log, next_)};
   if (!acks.empty()) txn_.then.push_back(remove_prefix(acks));
-  txn_.otherwise = {get(log)};
+  txn_.otherwise = {get(log), get(keys.generation()), get(keys.leader())};
 }
 
 HeadCommit::State HeadCommit::on_reply(const Result<TxnReply>& reply) {
@@ -21,8 +21,13 @@ HeadCommit::State HeadCommit::on_reply(const Result<TxnReply>& reply) {
     return never ? state_ = State::kRefused : state_;
   }
   if (reply->succeeded) return state_ = State::kCommitted;
-  const auto& log = reply->reads.front();
-  return state_ = !log.empty() && log.front().value == next_ ? State::kCommitted : State::kRefused;
+  const auto& log = reply->reads.at(0);
+  if (!log.empty() && log.front().value == next_) return state_ = State::kCommitted;
+  const auto& generation = reply->reads.at(1);
+  const auto& leader = reply->reads.at(2);
+  const bool may_commit = !generation.empty() && generation.front().modified == expected_.generation &&
+                          !leader.empty() && leader.front().created == expected_.leader;
+  return state_ = may_commit ? State::kOutdated : State::kRefused;
 }
 
 }  // namespace everstep::elastic

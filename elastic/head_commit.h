@@ -23,19 +23,22 @@ class HeadCommit {
   enum class State {
     kSending,    // send transaction() and tell the reply
     kCommitted,  // `next` became HEAD, by this or an earlier try; it may have been followed by others since
-    kRefused,    // it never was HEAD and never will be
+    kOutdated,   // as kRefused, but the right to commit is as good as ever: the HEAD that was seen was not the newest
+    kRefused,    // it never was HEAD and never will be: the generation or the leadership is over
   };
 
   State state() const { return state_; }
   const Txn& transaction() const { return txn_; }
 
   // An unknown outcome leaves it at kSending: the same transaction sent again resolves it, since a refusal also reads
-  // the log of HEADs, where an earlier try would show.
+  // the log of HEADs, where an earlier try would show. Only a refusal knows that somebody else commits now: the read of
+  // HEAD that came before it may have been stale.
   State on_reply(const Result<TxnReply>& reply);
 
  private:
   State state_ = State::kSending;
   Txn txn_;
+  Expected expected_;
   std::string next_;
 };
 

@@ -148,11 +148,14 @@ void describe(auto& fields, Of<ProgressRecord> auto& progress) {
   fields.field("state", progress.state);
 }
 
+// So that a text that was cut off after a field that may be the last is not taken for a whole one.
+constexpr std::string_view kLastLine = "end\n";
+
 template <typename Record>
 std::string write(const Record& record) {
   FieldWriter fields;
   describe(fields, record);
-  return fields.text();
+  return fields.text() + std::string(kLastLine);
 }
 
 Error damaged(std::string_view what, const std::string& why) {
@@ -188,7 +191,8 @@ std::string flaw(const GenerationRecord& generation) {
 // Refuses whatever write() would have put down in another way.
 template <typename Record>
 Result<Record> read(std::string_view text, std::string_view what) {
-  FieldReader fields(text);
+  if (!text.ends_with(kLastLine)) return damaged(what, "its end is missing");
+  FieldReader fields(text.substr(0, text.size() - kLastLine.size()));
   Record record;
   describe(fields, record);
   if (!fields.ok()) return damaged(what, "its field '" + *fields.failed() + "' is missing or makes no sense");

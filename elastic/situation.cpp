@@ -66,6 +66,12 @@ std::vector<WorkerId> Situation::live_workers() const {
   return live;
 }
 
+Result<MemberRecord> read_member(const View& view, const Keys& keys, const WorkerId& id) {
+  const KeyValue* item = view.find(keys.member(id));
+  if (item == nullptr) return not_found("there is no member " + to_string(id));
+  return parse_member(item->value);
+}
+
 Situation read_situation(const View& view, const Keys& keys,
                          const std::function<bool(const MemberRecord&)>& is_authentic) {
   Situation situation;

@@ -51,6 +51,9 @@ struct Situation {
   std::vector<WorkerId> live_workers() const;
 };
 
+// One member's record as the view has it. kNotFound: it is not there.
+Result<MemberRecord> read_member(const View& view, const Keys& keys, const WorkerId& id);
+
 Situation read_situation(const View& view, const Keys& keys,
                          const std::function<bool(const MemberRecord&)>& is_authentic);
 

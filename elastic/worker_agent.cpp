@@ -77,7 +77,7 @@ void WorkerAgent::take(const ConnectFailed& event, Tick /*now*/) {
   if (!part_ || part_->record.group.attempt != event.attempt || part_->ended) return;
   part_->ended = true;
   part_->held = in_memory_.value_or(HeldRecord{});
-  if (event.lost) part_->lost.push_back({*event.lost, false, event.error.message});
+  if (event.lost) part_->lost.push_back({*event.lost, event.lost_is_dead, event.error.message});
 }
 
 void WorkerAgent::take(const Promised& event, Tick /*now*/) {
@@ -138,10 +138,16 @@ void WorkerAgent::look_at_self(const View& view, Tick now) {
 void WorkerAgent::look_at_renewals(Tick now) {
   if (!renewal_) return;
   const Tick own = renewal_->last_renewed;
+  const bool peers_renew = renewal_->peer_last_renewed && *renewal_->peer_last_renewed > own + options_.lease_ttl / 2;
+  if (!peers_renew) outpaced_since_.reset();
+  if (peers_renew && !outpaced_since_) outpaced_since_ = now;
   const Tick doubtful = own + options_.lease_ttl * 2 / 3;
   if (now < doubtful) return wake(doubtful);
-  const bool peers_renew = renewal_->peer_last_renewed && *renewal_->peer_last_renewed > own + options_.lease_ttl / 2;
-  if (peers_renew) return rejoin("fenced: cannot renew the lease while others can");
+  if (outpaced_since_) {
+    // After an outage somebody is the first to reach the store again: this worker gets time to do so, too.
+    const Tick fair = *outpaced_since_ + options_.lease_ttl / 6;
+    return now >= fair ? rejoin("fenced: cannot renew the lease while others can") : wake(fair);
+  }
   if (now >= own + options_.outage_limit) return rejoin("nobody could reach the store for too long");
   wake(own + options_.outage_limit);
 }

@@ -42,8 +42,8 @@ inline constexpr Tick kRetryAfter = kTicksPerSecond / 5;
 //  * whoever saw a connection close deletes members/<lost> (and `leader` if that was the leader) by a transaction that
 //    compares when it was created, and the generation; whoever saw silence writes suspect/
 //  * a worker of its generation that was there and is gone from the view: Abort, since nothing more can come of it
-//  * after 2/3 of the TTL without a renewal: if a peer renewed more than half a TTL later than this worker did, fenced
-//    (Abort, Rejoin); if none did, the store is away for all, and training goes on up to outage_limit, then Rejoin
+//  * after 2/3 of the TTL without a renewal: if it has known for 1/6 that a peer renewed more than half a TTL later than
+//    itself, fenced (Abort, Rejoin); if none did, the store is away for all, and training goes on up to outage_limit, then Rejoin
 //  * all it writes about a generation compares that `gen` is still the one it obeys; refused means that it is not
 //  * LeaveAsked: member record to kLeaving; leaves when a generation no longer needs it (handed over, or not named),
 //    with kCancelled → exit code 75; at the end of its time it leaves at once. ask/drain/<self> is the same
@@ -157,6 +157,7 @@ class WorkerAgent {
   std::string member_text_;  // as it was written last
   std::optional<Leaving> leaving_;
   std::optional<RenewalNews> renewal_;
+  std::optional<Tick> outpaced_since_;  // when it was first heard that peers renew while this worker cannot
   std::optional<Part> part_;
   std::optional<HeldRecord> in_memory_;  // what was held before the present generation began to change it
   std::map<Attempt, Link> links_;

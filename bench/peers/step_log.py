@@ -4,6 +4,8 @@ Times are of the system's monotonic clock, which all processes of a machine shar
 when workers go or come: how often torchrun has restarted, how many replicas take part, Everstep's generation.
 """
 import pathlib
+import random
+import socket
 import statistics
 import time
 from typing import NamedTuple
@@ -43,6 +45,19 @@ def stall(steps, since, until):
     before = [step.at for step in steps if step.at <= since][-1:]
     times = before + [step.at for step in steps if since < step.at <= until]
     return max(after - before for before, after in zip(times, times[1:])) - usual_step_time(steps, since)
+
+
+def free_port(following=0):
+    """A port that nobody has, nor so many that follow it; below those that connections are given."""
+    while True:
+        first = random.randrange(10_000, 30_000)
+        try:
+            for port in range(first, first + following + 1):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", port))
+        except OSError:
+            continue
+        return first
 
 
 def wait_for(what, condition, processes, seconds=90):

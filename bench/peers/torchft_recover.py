@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import pathlib
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,7 @@ import time
 from datetime import timedelta
 
 sys.dont_write_bytecode = True
-from step_log import first_step_of_others, log_step, read_steps, stall, usual_step_time, wait_for  # noqa: E402
+from step_log import first_step_of_others, free_port, log_step, read_steps, stall, usual_step_time, wait_for  # noqa: E402
 
 DIRECTORY = "EVERSTEP_PEER_DIRECTORY"  # set for the replicas
 REPLICA = "EVERSTEP_PEER_REPLICA"
@@ -59,12 +58,6 @@ def train(directory, replica):
         if manager.current_step() > last:  # else the step failed, and is done again
             last = manager.current_step()
             log_step(directory / f"steps-{replica}", last, manager.num_participants())
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Replicas:

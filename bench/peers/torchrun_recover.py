@@ -18,7 +18,7 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
-from step_log import first_step_of_others, log_step, read_steps, usual_step_time, wait_for  # noqa: E402
+from step_log import first_step_of_others, free_port, log_step, read_steps, usual_step_time, wait_for  # noqa: E402
 
 DIRECTORY = "EVERSTEP_PEER_DIRECTORY"  # set for the processes that torchrun starts
 STEP_SECONDS = 0.05
@@ -58,7 +58,7 @@ def train(directory):
 def measure(directory, workers, after):
     environment = dict(os.environ, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo", **{DIRECTORY: str(directory)})
     command = [sys.executable, "-m", "torch.distributed.run", "--nnodes=1", f"--nproc-per-node={workers}",
-               "--max-restarts=3", "--monitor-interval=0.1", __file__]
+               f"--master-port={free_port()}", "--max-restarts=3", "--monitor-interval=0.1", __file__]
     steps = lambda: read_steps(directory / "steps")
     with (directory / "log").open("w") as log:
         run = subprocess.Popen(command, env=environment, stderr=log, stdout=log)

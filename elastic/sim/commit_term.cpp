@@ -92,6 +92,7 @@ void CommitTerm::assemble(Collection parts) {
   manifest.version = *version;
   if (parent_) manifest.parent = parent_->manifest;
   const std::int64_t begin = parent_ ? parent_->name.position.value : 0;
+  if (begin >= parts.name.position.value) return fail(next, false);  // committed long ago, and its acks were left over
   for (const Consumed& one : consumed) {
     if (one.position >= begin && one.position < parts.name.position.value) manifest.consumed.push_back(one);
   }
@@ -154,7 +155,7 @@ void CommitTerm::advance(const std::shared_ptr<Attempted>& next) {
       const auto record = parse_head_record((*item)->value);
       now = record ? parse_head_document(record->document) : std::nullopt;
     }
-    if (now != next->replaced) return fail(next, true);
+    if (now != next->replaced) return fail(next, false);
     const HeadCommit::Expected expected{right_.generation, *item ? (*item)->modified : 0, right_.leader};
     next->commit.emplace(process_.world().keys, expected, record_of(next->head));
     next->give_up = process_.world().now() + kPatience;
@@ -163,19 +164,23 @@ void CommitTerm::advance(const std::shared_ptr<Attempted>& next) {
 }
 
 void CommitTerm::send_commit(const std::shared_ptr<Attempted>& next) {
-  process_.world().store.transact(
-      process_, next->commit->transaction(), kCallDeadline, [self = shared_from_this(), next](const auto& reply) {
-        if (!reply && self->process_.world().mutation == Mutation::kTimeoutIsFailure) return self->fail(next, false);
-        switch (next->commit->on_reply(reply)) {
-          case HeadCommit::State::kCommitted:
-            return self->conclude(next);
-          case HeadCommit::State::kRefused:
-            return self->fail(next, true);
-          case HeadCommit::State::kSending:
-            if (self->process_.world().now() > next->give_up) return self->fail(next, false);
-            return self->later(kPause, [self, next] { self->send_commit(next); });
-        }
-      });
+  process_.world().store.transact(process_, next->commit->transaction(), kCallDeadline,
+                                  [self = shared_from_this(), next](const auto& reply) {
+                                    if (!reply && self->process_.world().mutation == Mutation::kTimeoutIsFailure)
+                                      return self->fail(next, false);
+                                    switch (next->commit->on_reply(reply)) {
+                                      case HeadCommit::State::kCommitted:
+                                        return self->conclude(next);
+                                      case HeadCommit::State::kOutdated:
+                                        return self->fail(next, false);
+                                      case HeadCommit::State::kRefused:
+                                        return self->fail(next, true);
+                                      case HeadCommit::State::kSending:
+                                        if (self->process_.world().now() > next->give_up)
+                                          return self->fail(next, false);
+                                        return self->later(kPause, [self, next] { self->send_commit(next); });
+                                    }
+                                  });
 }
 
 void CommitTerm::conclude(const std::shared_ptr<Attempted>& next) {
@@ -203,6 +208,7 @@ void CommitTerm::fail(const std::shared_ptr<Attempted>& next, bool is_overtaken)
   if (process_.world().mutation == Mutation::kTimeoutIsFailure) return remove_documents();
   read_head([this, next, remove_documents](const Result<std::optional<KeyValue>>& item) {
     const bool differs = item && (!*item || (*item)->value != to_text(record_of(next->head)));
+    if (item && !differs) return conclude(next);
     const bool may_still_happen = next->commit && next->commit->state() == HeadCommit::State::kSending;
     if (differs && !may_still_happen) return remove_documents();
     give_up(next->parts.name);
@@ -267,7 +273,8 @@ std::vector<std::string> CommitTerm::what_may_go(const HeadDocument& newest) con
       const bool is_orphan = !known.contains(directory);
       const bool is_ours = name && name->generation >= generation_.group.attempt.generation;
       const bool keeps = kept.contains(directory) || (is_orphan && is_ours && !all_but_head) || !name;
-      const bool is_next = path.find(kind) != path.npos && std::find(removed.begin(), removed.end(), path) == removed.end();
+      const bool is_next =
+          path.find(kind) != path.npos && std::find(removed.begin(), removed.end(), path) == removed.end();
       if (!keeps && is_next) removed.push_back(path);
     }
   }

@@ -16,8 +16,8 @@ namespace everstep::elastic::sim {
 // synced, names once the directory was; a name is "directory/file".
 class Disk {
  public:
-  bool is_full = false;    // nothing can be written
-  int failing_syncs = 0;   // so many syncs to come fail, and lose what they should have made durable
+  bool is_full = false;   // nothing can be written
+  int failing_syncs = 0;  // so many syncs to come fail, and lose what they should have made durable
 
   Status create(const std::string& path, bool may_exist = false);
   Status write(const std::string& path, std::string_view text);  // appends

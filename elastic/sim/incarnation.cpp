@@ -92,6 +92,12 @@ CoordinatorOptions Incarnation::coordinator_options() const {
   return options;
 }
 
+std::string Incarnation::state() const {
+  if (!agent_) return "waits for a lease";
+  return "is " + agent_->state() + (run_ ? ", " + run_->state() : "") + "; as coordinator: " + coordinator_->state() +
+         (is_waiting_ ? "; waits for the store" : "");
+}
+
 // ---- the loop ----
 
 void Incarnation::tell(AgentEvent event) {
@@ -195,9 +201,7 @@ void Incarnation::handle(AgentEvent event) {
   step_agent(event);
 }
 
-void Incarnation::step_agent(const AgentEvent& event) {
-  do_effects(agent_->step(event, view_, process_.now()), true);
-}
+void Incarnation::step_agent(const AgentEvent& event) { do_effects(agent_->step(event, view_, process_.now()), true); }
 
 void Incarnation::step_coordinator(const std::variant<Looked, Replied>& event) {
   const Tick window = run_ ? run_->window_time() : 0;
@@ -271,8 +275,8 @@ void Incarnation::carry_out(const Begin& begin) {
   }
   const auto& from = begin.generation.from;
   const bool is_holder = from && std::count(from->plan.workers.begin(), from->plan.workers.end(), id_) > 0;
-  Run::Start start{begin.generation, view_.modified(process_.world().keys.generation()), *std::move(connection), {},
-                   head()};
+  Run::Start start{
+      begin.generation, view_.modified(process_.world().keys.generation()), *std::move(connection), {}, head()};
   if (is_holder) start.held = held_;
   run_ = std::make_shared<Run>(*this, std::move(start));
   run_->begin();
@@ -365,20 +369,20 @@ void Incarnation::renew() {
     return renew_in(soon);
   }
   const Tick asked = process_.now();
-  process_.world().store.renew(process_, lease_, kRenewDeadline, [this, weak = weak_from_this(), asked, ttl,
-                                                                  soon](const Status& renewed) {
-    const auto self = weak.lock();
-    if (!self || is_over_) return;
-    if (renewed) {
-      last_renewed_ = asked;
-      if (run_) run_->tell_renewed();
-      tell(RenewalNews{last_renewed_, std::nullopt});
-      return renew_in(ttl / 3);
-    }
-    if (renewed.error().code == ErrorCode::kNotFound) return tell(LeaseLost{});
-    tell(RenewalNews{last_renewed_, std::nullopt});
-    renew_in(soon);
-  });
+  process_.world().store.renew(process_, lease_, kRenewDeadline,
+                               [this, weak = weak_from_this(), asked, ttl, soon](const Status& renewed) {
+                                 const auto self = weak.lock();
+                                 if (!self || is_over_) return;
+                                 if (renewed) {
+                                   last_renewed_ = asked;
+                                   if (run_) run_->tell_renewed();
+                                   tell(RenewalNews{last_renewed_, std::nullopt});
+                                   return renew_in(ttl / 3);
+                                 }
+                                 if (renewed.error().code == ErrorCode::kNotFound) return tell(LeaseLost{});
+                                 tell(RenewalNews{last_renewed_, std::nullopt});
+                                 renew_in(soon);
+                               });
 }
 
 }  // namespace everstep::elastic::sim

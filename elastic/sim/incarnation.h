@@ -32,7 +32,7 @@ class Incarnation final : public WatchListener, public std::enable_shared_from_t
   void begin();
 
   const WorkerId& id() const { return id_; }
-  bool is_registered() const { return agent_ && agent_->is_registered(); }
+  std::string state() const;  // for people
   Process& process() { return process_; }
   const View& view() const { return view_; }
 
@@ -102,7 +102,7 @@ class Incarnation final : public WatchListener, public std::enable_shared_from_t
 
   std::deque<AgentEvent> mailbox_;
   std::deque<std::function<void()>> tasks_;
-  bool is_busy_ = false;   // an iteration of the loop is under way
+  bool is_busy_ = false;     // an iteration of the loop is under way
   bool is_waiting_ = false;  // for the store
   bool has_changed_ = false;
   bool is_over_ = false;

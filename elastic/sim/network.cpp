@@ -7,9 +7,7 @@
 
 namespace everstep::elastic::sim {
 
-Tick Network::latency() {
-  return world_.dice().between(kMillisecond / 10, 2 * kMillisecond) * world_.noise.slowness;
-}
+Tick Network::latency() { return world_.dice().between(kMillisecond / 10, 2 * kMillisecond) * world_.noise.slowness; }
 
 bool Network::is_cut(int from, int to) const {
   const auto found = cuts_.find({from, to});
@@ -35,10 +33,9 @@ void Network::send(const Hello& hello) {
   if (!world_.dice().with(world_.noise.frame_replayed)) return;
   world_.faults.add(Fault::kReplayedConnection);
   const int number = to->number();
-  world_.queue.after(world_.dice().below(15 * kSecond),
-                     [this, number, deliver] { world_.processes[number]->later(0, [this, number, deliver] {
-                         deliver(*world_.processes[number]);
-                       }); });
+  world_.queue.after(world_.dice().below(15 * kSecond), [this, number, deliver] {
+    world_.processes[number]->later(0, [this, number, deliver] { deliver(*world_.processes[number]); });
+  });
 }
 
 void Network::send(const Frame& frame) {
@@ -83,9 +80,9 @@ void Network::notice_cut(int one, int other) {
   for (const auto& [self, peer] : {std::pair(one, other), std::pair(other, one)}) {
     const auto id = world_.processes[peer]->incarnation_id();
     Process& process = *world_.processes[self];
-    if (id) process.later(world_.dice().below(50 * kMillisecond), [&process, id, is_closed] {
-      process.peer_lost(*id, is_closed);
-    });
+    if (id)
+      process.later(world_.dice().below(50 * kMillisecond),
+                    [&process, id, is_closed] { process.peer_lost(*id, is_closed); });
   }
 }
 

@@ -47,9 +47,9 @@ struct Frame {
   enum class Kind : std::uint8_t { kMove, kExchange, kRenewed };
 
   Kind kind = Kind::kExchange;
-  Attempt attempt;
-  WorkerId from;
-  WorkerId to;
+  Attempt attempt{};
+  WorkerId from{};
+  WorkerId to{};
   std::uint64_t token = 0;  // the receiver's end of the connection
   bool is_corrupted = false;
   std::shared_ptr<const ExchangeRecord> exchange{};

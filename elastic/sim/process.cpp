@@ -120,7 +120,10 @@ std::optional<WorkerId> Process::incarnation_id() const {
   return incarnation_ ? std::optional(incarnation_->id()) : std::nullopt;
 }
 
-bool Process::has_registered() const { return incarnation_ && incarnation_->is_registered(); }
+std::string Process::state() const {
+  if (is_stopped_) return "is stopped";
+  return incarnation_ ? incarnation_->state() : "is between two incarnations";
+}
 
 void Process::take(const Hello& hello) {
   if (incarnation_) incarnation_->take(hello);

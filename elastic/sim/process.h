@@ -40,7 +40,7 @@ class Process {
   bool is_running() const { return runs_; }
   bool is_stopped() const { return is_stopped_; }
   std::optional<WorkerId> incarnation_id() const;
-  bool has_registered() const;
+  std::string state() const;  // for people
 
   // Lets something happen in this process: never after it has died, and not while it is stopped.
   void later(Tick delay, std::function<void()> action);

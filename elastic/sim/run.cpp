@@ -199,6 +199,13 @@ void Run::base_is_in_place() {
   start_round();
 }
 
+std::string Run::state() const {
+  if (!is_training_) return "waits for its base";
+  std::string text = is_exchanging_ ? "exchanges at" : waits_for_stop_ ? "waits for the last round at" : "computes at";
+  return text + " position " + std::to_string(state_.position.value) +
+         (ends_after_save_ ? ", waits for a verdict" : "");
+}
+
 // ---- ends ----
 
 void Run::stop_at_window(WindowStop how) { stop_ = std::max(stop_, how); }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "elastic/decision.h"
@@ -53,6 +54,7 @@ class Run : public std::enable_shared_from_this<Run> {
 
   const std::shared_ptr<const Holding>& result() const { return result_; }  // after it ended in order
   Tick window_time() const { return window_time_; }
+  std::string state() const;  // for people
 
  private:
   const scheduler::Plan& plan() const { return start_.generation.group.plan; }

@@ -52,8 +52,7 @@ void Run::compute(std::int64_t from, std::int64_t to) {
       minibatch.sample = static_cast<std::int64_t>(process.data_cursor++);
     }
     for (const auto& [block, state] : state_.blocks) {
-      state_.gradients[block].push_back(
-          {position, gradient_of(process.world().seed, block, minibatch, state)});
+      state_.gradients[block].push_back({position, gradient_of(process.world().seed, block, minibatch, state)});
     }
     if (stage() == plan().depth - 1) consumed_.push_back(minibatch);
   }

@@ -20,9 +20,7 @@ bool only_reads(const Txn& txn) {
 
 }  // namespace
 
-Tick Store::latency() {
-  return world_.dice().between(kMillisecond / 5, 3 * kMillisecond) * world_.noise.slowness;
-}
+Tick Store::latency() { return world_.dice().between(kMillisecond / 5, 3 * kMillisecond) * world_.noise.slowness; }
 
 bool Store::is_away() const { return world_.now() < away_until_; }
 
@@ -174,6 +172,7 @@ void Store::watch(Process& client, std::weak_ptr<WatchListener> listener) {
 }
 
 void Store::changed() {
+  if (world_.dice().with(world_.noise.compaction)) model_.compact(model_.revision());
   std::erase_if(watchers_, [](const auto& watcher) { return watcher->listener.expired(); });
   for (const auto& watcher : watchers_) {
     if (!watcher->is_scheduled) schedule(watcher, latency());
@@ -218,8 +217,6 @@ void Store::go_away(Tick until) {
   for (auto& [id, lease] : leases_) lease.expires = std::max(lease.expires, away_until_ + lease.ttl);
   for (const auto& watcher : watchers_) watcher->has_gap = true;
 }
-
-void Store::compact() { model_.compact(model_.revision()); }
 
 void Store::replace(bool by_snapshot) {
   ++identity_;

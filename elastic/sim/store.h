@@ -47,7 +47,7 @@ class Store {
 
   bool is_away() const;
   void go_away(Tick until);
-  void compact();
+  void come_back() { away_until_ = 0; }
   void expire(LeaseId lease);
   void take_snapshot() { snapshot_ = model_; }
   bool has_snapshot() const { return snapshot_.has_value(); }

@@ -10,11 +10,11 @@ class Process;
 
 // Where a worker can be hit.
 enum class Point : std::uint8_t {
-  kRound,           // begins to compute a round
-  kExchange,        // in the update exchange
+  kRound,     // begins to compute a round
+  kExchange,  // in the update exchange
   kConnecting,
   kRestoring,
-  kWritingShard,    // before each step of it
+  kWritingShard,  // before each step of it
   kAcknowledged,
   kBeforeManifest,  // the committer has all acknowledgements
   kBeforeCommit,    // the manifest is durable, HEAD's transaction not yet sent

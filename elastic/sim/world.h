@@ -29,6 +29,7 @@ struct Noise {
   double request_late = 0;  // executed after nobody waits for it any more
   double request_refused = 0;
   double watch_wrong = 0;
+  double compaction = 0;
   double stale_read = 0;
   double lease_lie = 0;  // a lease that is gone is renewed, as old servers do
   double frame_replayed = 0;
@@ -42,12 +43,18 @@ struct JobSettings {
   std::string secret = "the secret";
   int min_workers = 1;
   int expected_workers = 0;
-  std::int64_t steps = 0;      // 0: without end
+  std::int64_t steps = 0;       // 0: without end
   std::int64_t save_every = 2;  // windows
   int keep_last = 2;
   Generation first_generation{1};
   Tick lease_ttl = 5 * kSecond;
   Tick round_time = 150 * kMillisecond;
+};
+
+struct Violation {
+  std::string oracle;
+  std::string what;
+  Tick at = 0;
 };
 
 // One simulated cluster: everything that its parts share.
@@ -65,7 +72,7 @@ class World {
   void tell(const std::string& who, const std::function<std::string()>& what);
   void violated(const std::string& oracle, const std::string& what);
 
-  Process& start_process();  // that joins the job as it should
+  Process& add_process();  // not started yet; it would join the job as it should
   Process* process_of(const WorkerId& id);
   // Which process an incarnation is in. Members' records say so in the product.
   void enter_address(const WorkerId& id, int process) { addresses_[id] = process; }
@@ -89,7 +96,8 @@ class World {
   Traps traps;
   std::vector<std::unique_ptr<Process>> processes;
   std::optional<std::string> operator_wanted;
-  bool is_over = false;  // the job is finished, or was stopped
+  std::optional<Violation> violation;  // the first
+  bool is_over = false;                // the job is finished, or was stopped
 
  private:
   Dice dice_;

@@ -18,6 +18,7 @@ Command replay_command();
 Command resume_command();
 Command scale_command();
 Command schedule_command();
+Command sim_command();
 Command simulate_command();
 Command status_command();
 Command stop_command();

@@ -65,9 +65,10 @@ Command worker_command() {
       "directory of its checkpoints, under any path. Runs until the job is finished (exit code 0).\n"
       "Ctrl-C, SIGTERM, everstep drain or a notice of the cloud (--notice) ask it to leave: it is drained, hands its "
       "state over and exits with 75; a second signal ends it at once. Peers on other hosts need --bind, and "
-      "--advertise if they reach it under another address. Its log goes to standard error, or to a file in --output.";
+      "--advertise if they reach it under another address. Its log goes to standard error, or to a file in --output.\n"
+      "On the host of the everstep train that started the job, the file job.conf in its --output names etcd and job.";
   spec.examples = {
-      "everstep worker --etcd=http://127.0.0.1:2379 --job=first",
+      "everstep worker --etcd=http://127.0.0.1:2379 --job=first", "everstep worker --config=runs/first/job.conf",
       "everstep worker --etcd=https://etcd-1:2379 --etcd-ca=ca.pem --job=first --secret-file=job.secret --bind=0.0.0.0 "
       "--advertise=10.0.0.7 --port-range=4700-4799 --data=/mnt/corpus.bin --checkpoint-dir=/mnt/checkpoints "
       "--notice=aws"};

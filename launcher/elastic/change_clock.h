@@ -18,7 +18,12 @@ class ChangeClock {
     times_.last_op = last_op == 0 ? now : last_op;
     times_.ended = now;
   }
-  void seen(Tick now) { mark(times_.seen, now); }
+  // Whoever did not train in the generation before has not waited since the one it trained in last.
+  void seen(Tick now) {
+    const std::scoped_lock lock(mutex_);
+    if (times_.ended < times_.seen) times_.ended = times_.last_op = 0;
+    times_.seen = now;
+  }
   void connected(Tick now) { mark(times_.connected, now); }
   void moved(Tick now) { mark(times_.moved, now); }
   void updated(Tick now) { mark(times_.updated, now); }

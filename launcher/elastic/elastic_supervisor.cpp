@@ -105,6 +105,7 @@ class ElasticSupervisor {
   }
 
   void take_end(Worker& worker) {
+    last_to_end_ = number_of(worker);
     if (worker.fate.is_done()) return;
     const std::string name = worker_name(number_of(worker));
     if (worker.has_left()) {
@@ -206,9 +207,9 @@ class ElasticSupervisor {
     return end;
   }
 
+  // What others outlived is no failure of the job: the last one's end is this host's.
   Outcome failure_of(const std::vector<WorkerFate>& fates) const {
-    const bool all_left = std::ranges::all_of(fates, [](const WorkerFate& fate) { return fate.is_done(); });
-    if (!all_left) return Failure(explain_failure(fates));
+    if (!last_to_end_ || !workers_[*last_to_end_].has_left()) return Failure(explain_failure(fates));
     if (stop_signal_) return {};
     return Failure({ErrorCode::kCancelled, "all workers of this host left the job as they were asked to", ""});
   }
@@ -220,6 +221,7 @@ class ElasticSupervisor {
   RestartPause pause_;
   std::vector<Clock::time_point> restarts_;  // when
   std::optional<int> target_;                // workers, as long as too many are there
+  std::optional<int> last_to_end_;
   bool has_started_ = false;
   bool left_at_once_ = false;
   bool is_stop_told_ = false;

@@ -38,6 +38,11 @@ constexpr std::chrono::seconds kLastWords{5};
 class ElasticTrain {
  public:
   ElasticTrain(const Config& config, Streams& streams) : streams_(streams), config_(config) {}
+  ElasticTrain(const ElasticTrain&) = delete;
+  ElasticTrain& operator=(const ElasticTrain&) = delete;
+  ~ElasticTrain() {
+    if (!etcd_data_.empty()) remove_job_address(run_.directory.path);  // its etcd goes too
+  }
 
   Outcome run() {
     Outcome failure = read();
@@ -197,14 +202,14 @@ class ElasticTrain {
 
   static void connect_reporter(RunReporter& reporter, GenerationTally& tally, ElasticSupervision& supervision) {
     supervision.on_step = [&](const ElasticStep& step) {
-      if (tally.take(step)) reporter.on_step(step.report);
+      if (tally.take(step)) reporter.on_step(step.report, step.generation);
     };
     supervision.on_validation = [&](const Validation& validation) {
       if (tally.take(validation)) reporter.on_validation(validation.loss);
     };
     supervision.on_generation = [&](const GenerationChanged& change) {
       if (!tally.take(change)) return;
-      reporter.on_generation(change.generation, generation_text(change));
+      reporter.on_generation(generation_text(change));
       reporter.note(generation_event(change));
     };
     supervision.on_event = [&](const std::string& event) { reporter.note(event); };
@@ -216,7 +221,6 @@ class ElasticTrain {
     store_.reset();
     if (!etcd_) return;
     etcd_.reset();
-    remove_job_address(run_.directory.path);
     std::error_code ignored;
     std::filesystem::remove_all(etcd_data_, ignored);
   }

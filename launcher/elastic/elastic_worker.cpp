@@ -76,7 +76,9 @@ class ElasticWorker {
   Status prepare() {
     auto kv = connect_store(order_.etcd);
     if (!kv) return kv.error();
-    kv_ = std::move(kv).value();
+    kv_ = std::make_unique<CountingStore>(std::move(kv).value(), keys_, [this](StoreCall call) {
+      metrics_.change([call](WorkerMetrics& metrics) { ++metrics.calls(call); });
+    });
     auto job = read_job(*kv_, order_);
     if (!job) return job.error();
     job_ = std::move(job).value();

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "elastic/situation.h"
+
 namespace everstep::launcher {
 namespace {
 
@@ -33,9 +35,7 @@ void GroupConnector::connect(const elastic::GroupRecord& group, const elastic::V
   members.nonce = group.attempt.nonce;
   const std::vector<WorkerId> connected = group.connected();
   for (const WorkerId& id : connected) {
-    const elastic::KeyValue* item = view.find(keys_.member(id));
-    const auto member = item == nullptr ? Result<elastic::MemberRecord>(not_found("no such member"))
-                                        : elastic::parse_member(item->value);
+    const auto member = read_member(view, keys_, id);
     if (!member) {
       done_(elastic::ConnectFailed{
           group.attempt, id, {ErrorCode::kUnavailable, "a worker has left: " + to_string(id), ""}});
@@ -57,7 +57,11 @@ void GroupConnector::run(const elastic::GroupRecord& group, const trainer::UcxGr
   trainer::UcxOutcome outcome = listener_.connect(members, kPatience);
   if (!outcome.connection) {
     elastic::ConnectFailed failed{group.attempt, std::nullopt, outcome.connection.error()};
-    if (outcome.lost) failed.lost = members.members[outcome.lost->worker].id;
+    // One that gave this try up, or refuses it, lives.
+    if (outcome.lost && outcome.lost->how != trainer::LostPeer::How::kRefused) {
+      failed.lost = members.members[outcome.lost->worker].id;
+      failed.lost_is_dead = outcome.lost->how == trainer::LostPeer::How::kClosed;
+    }
     const std::scoped_lock lock(mutex_);
     if (tries_.erase(group.attempt) > 0) done_(std::move(failed));
     return;

@@ -24,7 +24,6 @@ constexpr milliseconds kCallDeadline{1000};
 constexpr milliseconds kGrantDeadline{5000};
 // How long the loop may sleep: a lost connection is noticed by the training thread at once where it waits for frames.
 constexpr milliseconds kLongestSleep{100};
-constexpr Tick kShowEvery = 2 * kTicksPerSecond;
 constexpr Tick kDeathDebounce = kTicksPerSecond / 20;
 constexpr Tick kPrepareLimit = 20 * kTicksPerSecond;
 constexpr Tick kHeldLimit = 2 * kTicksPerSecond;
@@ -38,18 +37,6 @@ WorkerId random_worker_id() {
   std::random_device random;
   const auto word = [&] { return (std::uint64_t{random()} << 32) | random(); };
   return {{word(), word()}};
-}
-
-std::string_view base_text(const elastic::Base& base) {
-  switch (base.kind) {
-    case elastic::Base::Kind::kBeginning:
-      return "beginning";
-    case elastic::Base::Kind::kCheckpoint:
-      return "checkpoint";
-    case elastic::Base::Kind::kMemory:
-      return "memory";
-  }
-  EVERSTEP_CHECK(false, "a base that is none");
 }
 
 }  // namespace
@@ -286,7 +273,8 @@ void Incarnation::carry_out(const elastic::Begin& begin) {
   EVERSTEP_CHECK(connection.has_value(), "a generation begins when its connections are up");
   EVERSTEP_CHECK(run_ == nullptr, "a generation begins when the one before has ended");
   parts_.progress.begin_generation();
-  GenerationRun::Start start{generation, view_.view().modified(parts_.keys.generation()), *std::move(connection), {}, {}};
+  GenerationRun::Start start{
+      generation, view_.view().modified(parts_.keys.generation()), *std::move(connection), {}, {}};
   const bool is_holder = generation.base.kind == elastic::Base::Kind::kMemory && generation.from &&
                          std::ranges::find(generation.from->plan.workers, self_) != generation.from->plan.workers.end();
   if (is_holder) start.held = held_;
@@ -352,68 +340,17 @@ void Incarnation::on_training_ended(const elastic::TrainingEnded& ended) {
   LogLine event("training_ended");
   event.add("generation", ended.attempt.generation.value).add("how", is_broken ? "broken" : "in order");
   if (ended.held.position) event.add("position", ended.held.position->value);
-  if (ended.error) event.add("reason", ended.error->line());
+  // The transport numbers workers; people know them by name.
+  if (ended.lost) {
+    event.add("lost", name_of(*ended.lost)).add("reason", ended.lost_is_dead ? "it died" : "it does not answer");
+  } else if (ended.error) {
+    event.add("reason", ended.error->line());
+  }
   parts_.log(event.text());
   if (!run_) return;
   if (run_->held()) held_ = run_->held();
   saved_ = run_->saved();
   run_.reset();
-}
-
-void Incarnation::on_first_update() {
-  if (!run_) return;
-  const GenerationRecord& generation = run_->generation();
-  const scheduler::Plan& plan = generation.group.plan;
-  GenerationChanged changed;
-  changed.generation = generation.group.attempt.generation;
-  changed.plan = describe(plan.kind, plan.depth, plan.pipelines, plan.width);
-  changed.workers = static_cast<int>(plan.workers.size());
-  changed.spares = static_cast<int>(plan.spares.size());
-  changed.reason = generation.reason;
-  changed.base = base_text(generation.base);
-  changed.step = generation.base.position.value / plan.window;
-  changed.phases = clock_.phases();
-  changed.stall = clock_.stall();
-  changed.redone = redone_;
-  parts_.progress.on_change(changed.stall, changed.redone, plan.window);
-  parts_.metrics.change([&](WorkerMetrics& metrics) {
-    metrics.generation = changed.generation.value;
-    metrics.workers = changed.workers;
-    metrics.phase_seconds = {changed.phases.detect, changed.phases.agree, changed.phases.connect, changed.phases.move,
-                             changed.phases.first_step};
-  });
-  parts_.tell(changed);
-}
-
-// Nothing of it decides anything: a write that fails is made up for by the next.
-void Incarnation::show_progress() {
-  const Tick now = boot_now();
-  if (now - progress_shown_ < kShowEvery || !run_) return;
-  progress_shown_ = now;
-  const RunProgress::Now progress = parts_.progress.now();
-  const CheckpointCounts saves = commits_.counts();
-  parts_.metrics.change([&](WorkerMetrics& metrics) {
-    metrics.step = progress.last.step;
-    metrics.loss = progress.last.loss;
-    metrics.tokens = progress.tokens;
-    metrics.busy = progress.last.busy;
-    metrics.goodput = progress.goodput;
-    metrics.stall_seconds = progress.stall_seconds;
-    metrics.minibatches_redone = progress.redone;
-    metrics.saves_done = saves.saved;
-    metrics.saves_failed = saves.failed;
-    metrics.fenced_frames = parts_.listener.fenced();
-  });
-  if (run_->generation().group.plan.workers.front() != self_) return;
-  elastic::ProgressRecord record;
-  record.step = progress.last.step;
-  record.steps = parts_.job.request.options.steps;
-  record.loss = progress.last.loss;
-  record.tokens_per_second = progress.tokens_per_second;
-  record.busy = progress.last.busy;
-  record.goodput = progress.goodput;
-  record.state = agent_.state();
-  (void)parts_.kv.transact({{}, {elastic::put(parts_.keys.progress(), to_text(record), lease_)}}, kCallDeadline);
 }
 
 }  // namespace everstep::launcher

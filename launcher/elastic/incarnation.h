@@ -97,6 +97,8 @@ class Incarnation {
   void on_lease_news(const LeaseNews& news);
   void on_training_ended(const elastic::TrainingEnded& ended);
   void on_first_update();
+  bool is_witness(const elastic::GenerationRecord& generation) const;
+  std::string name_of(const WorkerId& id) const;
   RunCallbacks run_callbacks(const elastic::Attempt& attempt);
   std::optional<storage::Head> head() const;
 

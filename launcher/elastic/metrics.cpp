@@ -95,6 +95,10 @@ std::string to_prometheus(const WorkerMetrics& metrics, const MetricsLabels& lab
   text.sample(metrics.saves_failed, "result", "failed");
   text.counter("fenced_frames_total", "Frames of older generations that were dropped.", metrics.fenced_frames);
   text.counter("stall_seconds_total", "Time without training because of changes of membership.", metrics.stall_seconds);
+  text.begin("etcd_calls_total", "counter", "Calls to etcd by what they are for.");
+  for (std::size_t i = 0; i < kStoreCalls; ++i) {
+    text.sample(metrics.etcd_calls[i], "kind", to_string(static_cast<StoreCall>(i)));
+  }
   return text.take();
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "launcher/elastic/counting_store.h"
 #include "launcher/http/http_server.h"
 
 namespace everstep::launcher {
@@ -33,8 +34,10 @@ struct WorkerMetrics {
   std::int64_t saves_failed = 0;
   std::int64_t fenced_frames = 0;
   double stall_seconds = 0;
+  std::array<std::int64_t, kStoreCalls> etcd_calls{};
 
   double& seconds(Phase phase) { return phase_seconds.at(static_cast<std::size_t>(phase)); }
+  std::int64_t& calls(StoreCall call) { return etcd_calls.at(static_cast<std::size_t>(call)); }
   bool operator==(const WorkerMetrics&) const = default;
 };
 

@@ -21,12 +21,6 @@ Status read_pem(const std::string& path, std::string& text) {
   return {};
 }
 
-std::string joined(const std::vector<std::string>& urls) {
-  std::string all;
-  for (const std::string& url : urls) all += (all.empty() ? "" : ", ") + url;
-  return all;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<elastic::KvStore>> connect_store(const EtcdAddress& etcd) {
@@ -41,7 +35,7 @@ Result<std::unique_ptr<elastic::KvStore>> connect_store(const EtcdAddress& etcd)
   const auto answer = transact_patiently(**store, {{}, {elastic::get(std::string(elastic::kAllJobs))}, {}});
   if (answer) return store;
   Error error = answer.error();
-  error.message = "etcd at " + joined(etcd.urls) + " cannot be used: " + error.message;
+  error.message = "the job's etcd cannot be used: " + error.message;
   return error;
 }
 

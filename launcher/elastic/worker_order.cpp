@@ -67,7 +67,7 @@ std::vector<OptionSpec> worker_order_options() {
   for (OptionSpec& option : host_options()) options.push_back(std::move(option));
   options.push_back({.name = "output",
                      .value_name = "DIR",
-                     .help = "Where logs of this worker go; if not set, nowhere",
+                     .help = "Where the log of this worker goes, to a file; if not set, to standard error",
                      .command_line_only = true});
   return options;
 }

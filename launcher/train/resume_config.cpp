@@ -98,6 +98,7 @@ Config resume_config(const Config& given, const storage::Settings& stored, const
   const bool is_elastic = given.setting("etcd").text != "none";
   for (const OptionSpec& option : train_options()) {
     Setting setting{option.name, std::nullopt, Source::kDefault, 0};
+    if (option.is_flag()) setting.text = "false";
     if (!option.default_text.empty()) setting.text = option.default_text;
     const std::string before(setting_of(stored, option.name));
     if (!is_among(kOfTheCommand, option.name) && given.setting(option.name).source != Source::kDefault) {

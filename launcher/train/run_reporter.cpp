@@ -26,10 +26,11 @@ void RunReporter::on_start(Tick now) {
   shown_at_ = now;
 }
 
-void RunReporter::on_step(const trainer::StepReport& report) {
+void RunReporter::on_step(const trainer::StepReport& report, std::optional<Generation> generation) {
   write_metrics(std::nullopt);
   statistics_.add(report);
   last_ = report;
+  generation_ = generation;
   is_written_ = false;
   const bool is_validated =
       run_.evaluate_every > 0 && (report.step % run_.evaluate_every == 0 || report.step == run_.steps);
@@ -38,10 +39,7 @@ void RunReporter::on_step(const trainer::StepReport& report) {
   if (report.at - shown_at_ >= pause || report.step == run_.steps) show(report);
 }
 
-void RunReporter::on_generation(Generation generation, std::string shape) {
-  generation_ = generation;
-  shape_ = std::move(shape) + "  ";
-}
+void RunReporter::on_generation(std::string shape) { shape_ = std::move(shape) + "  "; }
 
 void RunReporter::on_validation(double loss) {
   validation_loss_ = loss;

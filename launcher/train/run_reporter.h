@@ -24,11 +24,12 @@ class RunReporter {
   RunReporter(Run run, Streams& streams);
 
   void on_start(Tick now);
-  void on_step(const trainer::StepReport& report);
+  // The generation is that of an elastic job in which the step was made.
+  void on_step(const trainer::StepReport& report, std::optional<Generation> generation = {});
   // Of the step that was told last.
   void on_validation(double loss);
-  // Of an elastic job: what the progress line begins with from now on, and the generation of the steps to come.
-  void on_generation(Generation generation, std::string shape);
+  // Of an elastic job: what the progress line begins with from now on.
+  void on_generation(std::string shape);
   // An event in the log that does not disturb the progress line.
   void note(const std::string& event);
   // Leaves the progress line as it is.

@@ -44,8 +44,9 @@ std::string answer_to(int port, const std::string& request) {
 
 }  // namespace
 
-EtcdCluster::EtcdCluster(int servers, std::optional<ServerCertificates> certificates)
-    : certificates_(std::move(certificates)) {
+EtcdCluster::EtcdCluster(int servers, std::optional<ServerCertificates> certificates,
+                         std::vector<std::string> more_arguments)
+    : certificates_(std::move(certificates)), more_arguments_(std::move(more_arguments)) {
   bool is_up = false;
   for (int tries = 0; tries < 3 && !is_up; ++tries) is_up = try_to_start(servers);
   EVERSTEP_CHECK(is_up, "etcd does not come up");
@@ -83,6 +84,18 @@ void EtcdCluster::wipe(int server) {
   std::filesystem::remove_all(directory_.path() / servers_[server].name);
 }
 
+void EtcdCluster::keep_copy(int server) {
+  kill(server);
+  const auto data = directory_.path() / servers_[server].name;
+  std::filesystem::copy(data, data.string() + ".copy", std::filesystem::copy_options::recursive);
+}
+
+void EtcdCluster::restore_copy(int server) {
+  wipe(server);
+  const auto data = directory_.path() / servers_[server].name;
+  std::filesystem::copy(data.string() + ".copy", data, std::filesystem::copy_options::recursive);
+}
+
 void EtcdCluster::wait_until_healthy() const {
   EtcdOptions options{.endpoints = endpoints()};
   if (certificates_) {
@@ -116,6 +129,14 @@ void EtcdCluster::compact(int server) const {
   const std::uint64_t now = number_in(ask(server, "/v3/maintenance/status", "{}"), "revision");
   const std::string body = R"({"revision": ")" + std::to_string(now) + R"(", "physical": true})";
   ask(server, "/v3/kv/compaction", body);
+}
+
+void EtcdCluster::make_room(int server) const {
+  compact(server);
+  ask(server, "/v3/maintenance/defragment", "{}");
+  const std::uint64_t member = number_in(ask(server, "/v3/maintenance/status", "{}"), "member_id");
+  ask(server, "/v3/maintenance/alarm",
+      R"({"action": "DEACTIVATE", "alarm": "NOSPACE", "memberID": ")" + std::to_string(member) + R"("})");
 }
 
 bool EtcdCluster::try_to_start(int servers) {
@@ -152,6 +173,7 @@ void EtcdCluster::start(Server& server) const {
     args.insert(args.end(), {"--client-cert-auth", "--trusted-ca-file=" + certificates_->ca,
                              "--cert-file=" + certificates_->certificate, "--key-file=" + certificates_->key});
   }
+  args.insert(args.end(), more_arguments_.begin(), more_arguments_.end());
   auto process = launcher::EtcdProcess::start(args, directory_.path() / (server.name + ".log"));
   EVERSTEP_CHECK(process.ok(), process.error().line());
   server.process.emplace(std::move(*process));

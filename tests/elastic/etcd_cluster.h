@@ -26,7 +26,8 @@ struct ServerCertificates {
 // answer; everything is gone with the object, and with the test's process.
 class EtcdCluster {
  public:
-  explicit EtcdCluster(int servers = 1, std::optional<ServerCertificates> certificates = std::nullopt);
+  explicit EtcdCluster(int servers = 1, std::optional<ServerCertificates> certificates = std::nullopt,
+                       std::vector<std::string> more_arguments = {});
 
   int size() const { return static_cast<int>(servers_.size()); }
   const std::string& endpoint(int server) const { return servers_[server].url; }
@@ -39,12 +40,16 @@ class EtcdCluster {
   void thaw(int server) const;
   void restart(int server);         // on its own data; does not wait until it answers
   void wipe(int server);            // kills it and deletes its data
+  void keep_copy(int server);       // of its data; it is killed for that
+  void restore_copy(int server);    // the next start goes on from there
   void wait_until_healthy() const;  // a write goes through
 
   // The server that leads, asked from `server`.
   int leader(int server) const;
   // Forgets the history up to the present.
   void compact(int server) const;
+  // Gives space that is not used back, and takes writes again.
+  void make_room(int server) const;
 
  private:
   struct Server {
@@ -61,6 +66,7 @@ class EtcdCluster {
 
   TemporaryDirectory directory_;
   std::optional<ServerCertificates> certificates_;
+  std::vector<std::string> more_arguments_;
   std::vector<Server> servers_;
 };
 

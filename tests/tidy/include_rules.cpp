@@ -93,6 +93,12 @@ bool has_adapters(std::string_view folder) { return folder == "storage" || folde
 
 bool is_adapter(const SourceFile& file) { return has_adapters(file.folder()) && file.directory() != file.folder(); }
 
+// The adapter's own folder: one that has grown may have folders inside.
+std::string_view adapter_of(const SourceFile& file) {
+  const std::string_view path = file.path;
+  return path.substr(0, path.find('/', file.folder().size() + 1));
+}
+
 // base/check.cpp is the one place where a core speaks: its last words before abort.
 bool is_core(const SourceFile& file) {
   return is_product(file) && file.folder() != "launcher" && !is_adapter(file) && file.path != "base/check.cpp";
@@ -159,8 +165,8 @@ Violations check_include_graph(const SourceFile& file) {
              " (hint: pass the value in from launcher, or move " +
              "what both need into a folder that both may include)");
     } else if (is_product(file) && row->first != "launcher" && is_adapter(target) &&
-               target.directory() != file.directory()) {
-      report("only launcher may include the adapter " + std::string(target.directory()) +
+               adapter_of(target) != adapter_of(file)) {
+      report("only launcher may include the adapter " + std::string(adapter_of(target)) +
              " (hint: use the abstract port, and let launcher pass the adapter in)");
     }
   }

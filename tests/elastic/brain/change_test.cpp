@@ -110,6 +110,20 @@ TEST_F(Training, StopsTheJobWhenAsked) {
   EXPECT_FALSE(cluster.has(cluster.keys().stop_request()));
 }
 
+TEST_F(Training, DoesNotForgetToStopWhenOthersAreLeaving) {
+  cluster.at(1).connects = false;
+  cluster.tell(3, LeaveAsked{"SIGTERM", 0});
+  cluster.settle();
+  ASSERT_TRUE(cluster.has(cluster.keys().proposal()));
+  cluster.write({{}, {put(cluster.keys().stop_request(), "")}});
+  cluster.settle();
+  cluster.at(1).connects = true;
+  const std::vector<Attempt> attempts = cluster.at(1).connecting;
+  for (const Attempt& attempt : attempts) cluster.tell(1, Connected{attempt});
+  cluster.settle();
+  for (const int number : {1, 2, 3}) EXPECT_THAT(cluster.effects_of<Exit>(number), SizeIs(1)) << number;
+}
+
 TEST_F(Training, EndsTheJobWhenEverybodyLeaves) {
   for (const int number : {1, 2, 3}) cluster.tell(number, LeaveAsked{"SIGTERM", 0});
   cluster.settle();

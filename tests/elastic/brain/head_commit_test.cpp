@@ -53,9 +53,17 @@ TEST_F(Commit, OfAnOlderGenerationIsRefused) {
   EXPECT_EQ(commit.on_reply(store.apply(commit.transaction())), State::kRefused);
 }
 
-TEST_F(Commit, OnAnotherHeadIsRefused) {
+// Found by the simulator: a committer that had read a stale HEAD took itself for overtaken and never saved again.
+TEST_F(Commit, OnAnotherHeadIsOutdatedWhileItsGenerationAndLeaderLast) {
   HeadCommit commit(keys, expected, head(1));
   store.apply({{}, {put(keys.head(), "other")}}).value();
+  EXPECT_EQ(commit.on_reply(store.apply(commit.transaction())), State::kOutdated);
+}
+
+TEST_F(Commit, OfALeaderThatWasReplacedIsRefused) {
+  HeadCommit commit(keys, expected, head(1));
+  store.apply({{}, {remove(keys.leader()), put(keys.head(), "other")}}).value();
+  store.apply({{}, {put(keys.leader(), "another")}}).value();
   EXPECT_EQ(commit.on_reply(store.apply(commit.transaction())), State::kRefused);
 }
 

@@ -57,12 +57,12 @@ TEST(Records, ReadBackWhatTheyWrite) {
 }
 
 TEST(Records, HaveOneFormOnly) {
-  EXPECT_TRUE(parse_promise("round 7\n"));
-  EXPECT_FALSE(parse_promise("round 07\n"));
-  EXPECT_FALSE(parse_promise("round -7\n"));
-  EXPECT_FALSE(parse_promise("round  7\n"));
-  EXPECT_FALSE(parse_promise("round 99999999999999999999\n"));
-  EXPECT_FALSE(parse_suspect("closed yes\nreason a\\tb\n"));
+  EXPECT_TRUE(parse_promise("round 7\nend\n"));
+  EXPECT_FALSE(parse_promise("round 07\nend\n"));
+  EXPECT_FALSE(parse_promise("round -7\nend\n"));
+  EXPECT_FALSE(parse_promise("round  7\nend\n"));
+  EXPECT_FALSE(parse_promise("round 99999999999999999999\nend\n"));
+  EXPECT_FALSE(parse_suspect("closed yes\nreason a\\tb\nend\n"));
 }
 
 TEST(Records, RefuseAWorkerThatIsNamedTwice) {

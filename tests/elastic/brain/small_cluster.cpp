@@ -20,14 +20,6 @@ Result<scheduler::Plan> wide_plan(const std::vector<scheduler::WorkerInfo>& work
   return plan;
 }
 
-namespace {
-
-CoordinatorOptions coordinator_options(const Keys& keys) {
-  return {keys, {}, 0, 1, 0, 0, 0, 0, 0, 0, 3, 600 * kTicksPerSecond, {}, {}, wide_plan, {}};
-}
-
-}  // namespace
-
 SmallCluster::SmallCluster(int min_workers) : min_workers_(min_workers) {
   write({{}, {put(keys_.spec(), std::string(kSpec))}});
 }
@@ -47,8 +39,12 @@ void SmallCluster::add(std::uint64_t number, bool is_warm) {
   const LeaseId lease = store_.grant();
   MemberRecord self{id, "worker-" + std::to_string(number), "host", "address", MemberState::kWarming, "", 0, ""};
   AgentOptions agent{keys_, self, std::string(kSpec), lease, 10 * kTicksPerSecond, 60 * kTicksPerSecond, {}, {}};
-  CoordinatorOptions options = coordinator_options(keys_);
-  options.self = id;
+  CoordinatorOptions options{.keys = keys_,
+                             .self = id,
+                             .first_generation = Generation{1},
+                             .is_authentic = {},
+                             .plan = wide_plan,
+                             .nonce = {}};
   options.lease = lease;
   options.min_workers = min_workers_;
   options.join_debounce = 2000 * kMillisecond;

@@ -1,36 +1,13 @@
-#include <atomic>
-
 #include <gmock/gmock.h>
 
-#include "tests/elastic/etcd/certificates.h"
+#include "tests/elastic/etcd/calls.h"
 #include "tests/elastic/etcd_cluster.h"
-#include "tests/elastic/kv_contract.h"
+#include "tests/elastic/heard.h"
 
 namespace everstep::elastic {
 namespace {
 
-using std::chrono::milliseconds;
-using std::chrono::seconds;
 using testing::HasSubstr;
-
-constexpr auto kLong = seconds(20);
-const Txn kRead{{}, {get("/a")}};
-const Txn kWrite{{}, {put("/a", "1")}};
-
-milliseconds time_of(const std::function<void()>& action) {
-  const auto start = std::chrono::steady_clock::now();
-  action();
-  return std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - start);
-}
-
-// The code of what went wrong; kInternal if nothing did.
-ErrorCode failure(const Result<TxnReply>& reply) { return reply ? ErrorCode::kInternal : reply.error().code; }
-
-std::unique_ptr<KvStore> client_of(std::vector<std::string> endpoints) {
-  auto store = connect_etcd({.endpoints = std::move(endpoints)});
-  EVERSTEP_CHECK(store.ok(), store.error().line());
-  return std::move(*store);
-}
 
 TEST(EtcdFaults, AServerThatStopsInACallLeavesTheOutcomeOpen) {
   EtcdCluster cluster;
@@ -43,6 +20,27 @@ TEST(EtcdFaults, AServerThatStopsInACallLeavesTheOutcomeOpen) {
   EXPECT_LT(took, milliseconds(1600));
   cluster.thaw(0);
   EXPECT_TRUE(becomes_true([&] { return store->transact({{has_value("/a", "1")}, {get("/b")}}, seconds(1)).ok(); }));
+}
+
+TEST(EtcdFaults, EveryCallEndsAtItsDeadline) {
+  EtcdCluster cluster;
+  const auto store = cluster.connect();
+  const auto lease = store->grant(seconds(60), kLong);
+  ASSERT_TRUE(lease.ok()) << lease.error();
+  cluster.freeze(0);
+  constexpr auto kDeadline = milliseconds(300);
+  const std::vector<std::function<ErrorCode()>> calls = {
+      [&] { return failure(store->transact(kRead, kDeadline)); },
+      [&] { return failure(store->transact(kWrite, kDeadline)); },
+      [&] { return failure(store->grant(seconds(5), kDeadline)); },
+      [&] { return failure(store->renew(*lease, kDeadline)); },
+      [&] { return failure(store->revoke(*lease, kDeadline)); },
+  };
+  for (const auto& call : calls) {
+    const auto took = time_of([&] { EXPECT_EQ(call(), ErrorCode::kDeadlineExceeded); });
+    EXPECT_GE(took, milliseconds(200));
+    EXPECT_LT(took, milliseconds(900));
+  }
 }
 
 TEST(EtcdFaults, AServerThatIsNotThereWasNotSentAnything) {
@@ -83,49 +81,11 @@ TEST(EtcdFaults, ARestartedServerIsFoundAgainByCallsLeasesAndWatches) {
   const auto lease = store->grant(seconds(60), kLong);
   ASSERT_TRUE(lease.ok());
   cluster.kill(0);
-  EXPECT_EQ(failure(store->transact(kRead, milliseconds(300))), ErrorCode::kUnavailable);
+  EXPECT_FALSE(store->transact(kRead, milliseconds(300)).ok());
   cluster.restart(0);
   EXPECT_TRUE(store->transact(kRead, kLong).ok());
   EXPECT_TRUE(store->renew(*lease, kLong).ok());
   EXPECT_TRUE(heard.waits_for_gaps(2));
-}
-
-TEST(EtcdFaults, OneOfThreeServersMayDieOrFreeze) {
-  EtcdCluster cluster(3);
-  const auto store = cluster.connect();
-  Heard heard;
-  const auto watch = store->watch("/", heard.sink());
-  ASSERT_TRUE(heard.waits_for_gaps(1));
-  ASSERT_TRUE(store->transact(kWrite, kLong).ok());
-  const auto lease = store->grant(seconds(60), kLong);
-  const int leader = cluster.leader(0);
-  ASSERT_GE(leader, 0);
-  // A client starts with the first server: the one that it uses goes, be it the leader or not.
-  cluster.freeze(0);
-  EXPECT_LT(time_of([&] { EXPECT_TRUE(store->transact(kRead, kLong).ok()); }), seconds(5));
-  EXPECT_TRUE(store->transact(kWrite, kLong).ok());
-  cluster.thaw(0);
-  cluster.wait_until_healthy();
-  cluster.kill(leader);
-  EXPECT_TRUE(store->transact(kRead, kLong).ok());
-  EXPECT_TRUE(store->renew(*lease, kLong).ok());
-  const int gaps = heard.gaps_now();
-  EXPECT_GE(gaps, 1);
-  ASSERT_TRUE(becomes_true([&] { return store->transact({{}, {put("/late", "1")}}, seconds(2)).ok(); }));
-  EXPECT_TRUE(heard.waits_for(
-      [&](const Heard& it) { return it.gaps > gaps || (!it.events.empty() && it.events.back().item.key == "/late"); }));
-}
-
-TEST(EtcdFaults, WithoutAMajorityNothingIsExecuted) {
-  EtcdCluster cluster(3);
-  const auto store = cluster.connect();
-  ASSERT_TRUE(store->transact(kWrite, kLong).ok());
-  cluster.kill(1);
-  cluster.kill(2);
-  const auto took = time_of([&] { EXPECT_FALSE(store->transact(kRead, seconds(2)).ok()); });
-  EXPECT_LT(took, seconds(3));
-  cluster.restart(1);
-  EXPECT_TRUE(store->transact(kRead, kLong).ok());
 }
 
 TEST(EtcdFaults, AnotherClusterIsNotTakenForTheFirst) {
@@ -154,6 +114,42 @@ TEST(EtcdFaults, AWipedServerIsNotTakenForTheOldOne) {
   EXPECT_EQ(store->grant(seconds(5), kLong).error().code, ErrorCode::kDataLoss);
 }
 
+TEST(EtcdFaults, AServerThatWasRestoredFromAnOldCopyIsNotTakenForTheOldOne) {
+  EtcdCluster cluster;
+  const auto store = cluster.connect();
+  ASSERT_TRUE(store->transact(kWrite, kLong).ok());
+  cluster.keep_copy(0);
+  cluster.restart(0);
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(becomes_true([&] { return store->transact(kWrite, kLong).ok(); }));
+  }
+  cluster.restore_copy(0);
+  cluster.restart(0);
+  cluster.wait_until_healthy();
+  EXPECT_EQ(failure(store->transact(kRead, kLong)), ErrorCode::kDataLoss);
+  EXPECT_EQ(failure(store->transact(kWrite, kLong)), ErrorCode::kDataLoss);
+}
+
+TEST(EtcdFaults, AServerThatIsOutOfSpaceSaysSoAndGoesOnWhenThereIsRoom) {
+  EtcdCluster cluster(1, std::nullopt, {"--quota-backend-bytes=2000000"});
+  const auto store = cluster.connect();
+  const auto lease = store->grant(seconds(60), kLong);
+  ASSERT_TRUE(lease.ok()) << lease.error();
+  const Txn large{{}, {put("/a", std::string(300'000, 'x'))}};
+  auto reply = store->transact(large, kLong);
+  for (int round = 0; round < 50 && reply; ++round) reply = store->transact(large, kLong);
+  ASSERT_FALSE(reply.ok());
+  EXPECT_EQ(reply.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(reply.error().line(), HasSubstr("out of space"));
+  EXPECT_THAT(reply.error().line(), HasSubstr("etcdctl alarm disarm"));
+  EXPECT_EQ(failure(store->grant(seconds(60), kLong)), ErrorCode::kUnavailable);
+  EXPECT_TRUE(store->transact(kRead, kLong).ok());
+  EXPECT_TRUE(store->renew(*lease, kLong).ok());
+  EXPECT_TRUE(store->transact({{}, {remove("/a")}}, kLong).ok());
+  cluster.make_room(0);
+  EXPECT_TRUE(store->transact(kWrite, kLong).ok());
+}
+
 TEST(EtcdFaults, AValueThatIsTooLargeIsRefused) {
   EtcdCluster cluster;
   const auto store = cluster.connect();
@@ -163,55 +159,24 @@ TEST(EtcdFaults, AValueThatIsTooLargeIsRefused) {
   EXPECT_TRUE(store->transact(kWrite, kLong).ok());
 }
 
-TEST(EtcdTls, CertificatesOfOneAuthorityAreTaken) {
-  const Certificates certificates;
-  const ServerCertificates server = certificates.make("server", 1);
-  EtcdCluster cluster(1, server);
-  const auto store = connect_etcd(Certificates::options_with(certificates.make("client", 1), cluster));
-  ASSERT_TRUE(store.ok()) << store.error();
-  EXPECT_TRUE((*store)->transact(kWrite, kLong).ok());
-  const auto lease = (*store)->grant(seconds(60), kLong);
-  ASSERT_TRUE(lease.ok()) << lease.error();
-  EXPECT_TRUE((*store)->renew(*lease, kLong).ok());
-}
-
-TEST(EtcdTls, AnExpiredOrForeignOrMissingCertificateIsOneClearError) {
-  const Certificates certificates;
-  const Certificates others;
-  const ServerCertificates server = certificates.make("server", 1);
-  EtcdCluster cluster(1, server);
-  EtcdOptions nothing_to_show = Certificates::options_with(server, cluster);
-  nothing_to_show.certificate.clear();
-  nothing_to_show.key.clear();
-  for (const EtcdOptions& options : {Certificates::options_with(certificates.make("expired", -1), cluster),
-                                     Certificates::options_with(others.make("foreign", 1), cluster), nothing_to_show}) {
-    const auto store = connect_etcd(options);
-    ASSERT_TRUE(store.ok()) << store.error();
-    const auto reply = (*store)->transact(kRead, seconds(2));
-    ASSERT_FALSE(reply.ok());
-    EXPECT_THAT(reply.error().line(), HasSubstr("certificate")) << reply.error();
-    EXPECT_THAT(reply.error().line(), HasSubstr(cluster.endpoint(0)));
-  }
-}
-
-TEST(EtcdOptions, ThatMakeNoSenseAreRefused) {
-  const auto refusal = [](const EtcdOptions& options) {
-    const auto store = connect_etcd(options);
-    return store ? std::string("taken") : store.error().line();
+// gRPC's own limit is 4 MiB.
+TEST(EtcdFaults, AnAnswerMayHave64MiB) {
+  EtcdCluster cluster;
+  const auto store = cluster.connect();
+  const std::string value(1 << 20, 'x');
+  const auto fill = [&](const std::string& prefix, int count) {
+    for (int at = 0; at < count; ++at) {
+      ASSERT_TRUE(store->transact({{}, {put(prefix + std::to_string(at), value)}}, kLong).ok());
+    }
   };
-  EXPECT_EQ(refusal({.endpoints = {"http://127.0.0.1:2379"}}), "taken");
-  EXPECT_EQ(refusal({.endpoints = {"http://localhost:2379", "http://[::1]:2379/"}}), "taken");
-  EXPECT_THAT(refusal({.endpoints = {"http://etcd.example:2379"}}), HasSubstr("plain text"));
-  EXPECT_THAT(refusal({.endpoints = {"http://127.evil.example:2379"}}), HasSubstr("plain text"));
-  EXPECT_EQ(refusal({.endpoints = {"http://192.0.2.1:2379"}, .allow_plain_text = true}), "taken");
-  EXPECT_THAT(refusal({.endpoints = {"https://192.0.2.1:2379"}}), HasSubstr("authority"));
-  EXPECT_EQ(refusal({.endpoints = {"https://192.0.2.1:2379"}, .ca = "PEM"}), "taken");
-  EXPECT_THAT(refusal({.endpoints = {"https://192.0.2.1:2379"}, .ca = "PEM", .key = "PEM"}), HasSubstr("only one"));
-  EXPECT_THAT(refusal({.endpoints = {}}), HasSubstr("no etcd endpoint"));
-  for (const char* url : {"127.0.0.1:2379", "http://127.0.0.1", "http://:1", "http://a:0", "http://a:70000",
-                          "ftp://a:1", "http://a@127.0.0.1:1", "http://::1:1"}) {
-    EXPECT_THAT(refusal({.endpoints = {url}}), HasSubstr(url));
-  }
+  fill("/few/", 8);
+  const auto few = store->transact({{}, {list("/few/")}}, kLong);
+  ASSERT_TRUE(few.ok()) << few.error();
+  EXPECT_EQ(few->reads.at(0).size(), 8U);
+  fill("/many/", 64);
+  const auto many = store->transact({{}, {list("/")}}, kLong);
+  EXPECT_EQ(failure(many), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(many.error().message, HasSubstr("larger than max"));
 }
 
 }  // namespace

@@ -12,8 +12,7 @@ using std::chrono::seconds;
 class ElasticChange : public ElasticJob {};
 
 TEST_F(ElasticChange, OfOneThatJoinsRedoesNothing) {
-  start({"--schedule=amdp", "--workers=3", "--shapes=3=2x1,4=4x1", "--steps=500"});
-  ASSERT_TRUE(saves(20));
+  ASSERT_TRUE(starts(2, {"--schedule=amdp", "--workers=3", "--shapes=3=2x1,4=4x1", "--steps=500"}));
   RunningProgram& joining = add_worker("joining");
   ASSERT_TRUE(trains_with(4));
   EXPECT_EQ(generations().back().base, "memory");
@@ -24,8 +23,7 @@ TEST_F(ElasticChange, OfOneThatJoinsRedoesNothing) {
 }
 
 TEST_F(ElasticChange, OfTwoThatJoinAndOneThatLeavesRedoesNothing) {
-  start({"--workers=4", "--shapes=4=4x1,3=3x1,5=5x1,6=3x2", "--steps=1000"});
-  ASSERT_TRUE(saves(20));
+  ASSERT_TRUE(starts(4, {"--workers=4", "--shapes=4=4x1,3=3x1,5=5x1,6=3x2", "--steps=1000"}));
   const pid_t leaving = worker(1);
   scale(6);
   ::kill(worker(5), 0);
@@ -61,7 +59,7 @@ TEST_F(ElasticChange, TenTimesEndsWithTheBitsOfARunThatNobodyDisturbed) {
   EXPECT_GE(std::ssize(generations()), 11);
   expect_proofs();
   Words alone = options;
-  alone.insert(alone.end(), {"--steps=" + std::to_string(step()), "--job=alone", "--checkpoint-every=1000000"});
+  alone.insert(alone.end(), {"--steps=" + std::to_string(step()), "--job=alone", "--checkpoint-every=1000"});
   start(alone, "alone");
   expect_end();
   EXPECT_EQ(generation(), 1);

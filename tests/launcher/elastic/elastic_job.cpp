@@ -111,6 +111,12 @@ void ElasticJob::start(const Words& more, const std::string& output) {
   train_ = std::make_unique<RunningProgram>(train_words(more, output));
 }
 
+AssertionResult ElasticJob::starts(int workers, const Words& more) {
+  start(more);
+  const AssertionResult trains = trains_with(workers);
+  return trains ? saves(step() + 1) : trains;
+}
+
 RunningProgram& ElasticJob::add_worker(const std::string& name, const Words& more) {
   Words words{"worker", "--etcd=" + etcd(), "--job=job", "--name=" + name, "--output=" + path(output_)};
   words.insert(words.end(), more.begin(), more.end());

@@ -35,6 +35,8 @@ class ElasticJob : public CommandFiles {
   // and logs in `output`; further options replace those of the same name.
   Words train_words(const Words& more, const std::string& output = "run") const;
   void start(const Words& more, const std::string& output = "run");
+  // The same, up to a checkpoint of a generation in which so many train.
+  testing::AssertionResult starts(int workers, const Words& more);
   // `everstep worker` for the job that runs, with its log in the directory of the run.
   RunningProgram& add_worker(const std::string& name, const Words& more = {});
   // `everstep scale`

@@ -33,8 +33,7 @@ class ElasticLeave : public ElasticJob {
 };
 
 TEST_F(ElasticLeave, ByASignalHandsTheStateOver) {
-  start({"--schedule=amdp", "--workers=3", "--shapes=3=2x1,4=4x1", "--steps=500"});
-  ASSERT_TRUE(saves(20));
+  ASSERT_TRUE(starts(2, {"--schedule=amdp", "--workers=3", "--shapes=3=2x1,4=4x1", "--steps=500"}));
   RunningProgram& leaving = add_worker("leaving");
   ASSERT_TRUE(trains_with(4));
   ASSERT_TRUE(goes_on());
@@ -44,8 +43,7 @@ TEST_F(ElasticLeave, ByASignalHandsTheStateOver) {
 }
 
 TEST_F(ElasticLeave, OfAWorkerOfTheRunIsToldAsSuch) {
-  start({"--shapes=4=4x1,3=3x1"});
-  ASSERT_TRUE(saves(20));
+  ASSERT_TRUE(starts(4, {"--shapes=4=4x1,3=3x1"}));
   const pid_t leaving = worker(2);
   ::kill(leaving, SIGTERM);
   ASSERT_TRUE(says("event=worker_left name=w2"));
@@ -95,8 +93,7 @@ TEST_F(ElasticLeave, ByANoticeOfTheCloudHandsTheStateOver) {
 }
 
 TEST_F(ElasticLeave, OfEverybodySavesAndTheNextRunGoesOn) {
-  start({"--schedule=amdp", "--shapes=4=4x1"});
-  ASSERT_TRUE(saves(20));
+  ASSERT_TRUE(starts(4, {"--schedule=amdp", "--shapes=4=4x1"}));
   train().signal(SIGINT);
   const Ended stopped = expect_end(75);
   EXPECT_THAT(stopped.log, HasSubstr("event=stopping signal=SIGINT"));

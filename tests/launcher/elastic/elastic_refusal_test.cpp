@@ -45,19 +45,27 @@ class ElasticRefusal : public ElasticJob {
     return words;
   }
 
+  void start_with(int workers, const Words& options) {
+    start(options);
+    ASSERT_TRUE(trains_with(workers));
+    started_ = generation();
+  }
+
   // The job went on as if nothing had been.
   void expect_undisturbed(const Words& more = {}) {
     expect_end();
-    EXPECT_EQ(generation(), 1);
+    EXPECT_EQ(generation(), started_);
     expect_proofs(more);
   }
+
+ private:
+  int started_ = 0;
 };
 
 TEST_F(ElasticRefusal, IsWhatOtherSettingsGet) {
   const elastic::EtcdCluster cluster;
   const std::string etcd = "--etcd=" + cluster.endpoint(0);
-  start({etcd, "--job=job", "--shapes=4=4x1", "--steps=400"});
-  ASSERT_TRUE(reaches(5));
+  start_with(4, {etcd, "--job=job", "--shapes=4=4x1", "--steps=400"});
   const auto joining = [&](const Words& more) {
     Words all{etcd, "--job=job", "--shapes=4=4x1", "--steps=400", "--workers=1"};
     all.insert(all.end(), more.begin(), more.end());
@@ -66,16 +74,16 @@ TEST_F(ElasticRefusal, IsWhatOtherSettingsGet) {
   EXPECT_THAT(refusal(joining({"--seed=7", "--dropout=0"}), 64),
               HasSubstr("job 'job' runs with other settings: --dropout (was 0.1, is 0), --seed (was 1, is 7)"));
   file("other.txt", std::string(8000, 'x'));
-  EXPECT_THAT(refusal(joining({"--data=" + path("other.txt")}), 64), HasSubstr("other settings: --data-digest"));
-  EXPECT_THAT(refusal(worker_words({"--data=" + path("other.txt")}), 64), HasSubstr("--data-digest"));
+  EXPECT_THAT(refusal(joining({"--data=" + path("other.txt")}), 64), HasSubstr("other settings: --data (another file"));
+  EXPECT_THAT(refusal(worker_words({"--data=" + path("other.txt")}), 64),
+              HasSubstr("other settings: --data (another file"));
   expect_undisturbed();
 }
 
 TEST_F(ElasticRefusal, IsWhatAWrongSecretGets) {
   const std::string right = secret_file("right", "a secret of the job");
-  start({right, "--shapes=4=4x1", "--steps=400"});
-  ASSERT_TRUE(reaches(5));
-  EXPECT_THAT(refusal(worker_words({secret_file("wrong", "another secret")}), 64),
+  start_with(4, {right, "--shapes=4=4x1", "--steps=400"});
+  EXPECT_THAT(refusal(worker_words({secret_file("wrong", "the secret of another job")}), 64),
               HasSubstr("job 'job' was started with another secret"));
   EXPECT_THAT(refusal(worker_words({}), 64), AllOf(HasSubstr("job 'job' has a secret"), HasSubstr("--secret-file")));
   expect_undisturbed({right});
@@ -83,8 +91,7 @@ TEST_F(ElasticRefusal, IsWhatAWrongSecretGets) {
 
 TEST_F(ElasticRefusal, IsWhatAnotherBuildGets) {
   const elastic::EtcdCluster cluster;
-  start({"--etcd=" + cluster.endpoint(0), "--job=job", "--shapes=4=4x1", "--steps=400"});
-  ASSERT_TRUE(reaches(5));
+  start_with(4, {"--etcd=" + cluster.endpoint(0), "--job=job", "--shapes=4=4x1", "--steps=400"});
   const auto store = cluster.connect();
   const auto found = find_job(*store, "job", "");
   ASSERT_TRUE(found.ok() && found->has_value());
@@ -96,20 +103,25 @@ TEST_F(ElasticRefusal, IsWhatAnotherBuildGets) {
   expect_undisturbed();
 }
 
+TEST_F(ElasticRefusal, IsWhatAWrongNameGets) {
+  start_with(4, {"--shapes=4=4x1", "--steps=400"});
+  EXPECT_THAT(refusal(worker_words({"--job=another"}), 64), HasSubstr("there is no job 'another'"));
+  EXPECT_THAT(refusal(worker_words({"--job=a/b"}), 64), HasSubstr("--job=a/b"));
+  EXPECT_THAT(refusal(train_words({"--job=a/b"}, "other"), 64), HasSubstr("--job=a/b"));
+  EXPECT_FALSE(std::filesystem::exists(path("other")));
+  expect_undisturbed();
+}
+
 TEST_F(ElasticRefusal, IsWhatAWrongAddressGets) {
-  start({"--shapes=4=4x1", "--steps=600"});
-  ASSERT_TRUE(reaches(5));
-  const std::string nowhere = "--etcd=http://127.0.0.1:" + std::to_string(unused_port());
-  EXPECT_THAT(refusal(worker_words({nowhere}), 69), HasSubstr("etcd at http://127.0.0.1"));
-  EXPECT_THAT(refusal(train_words({nowhere, "--job=other"}, "other"), 69), HasSubstr("etcd at http://127.0.0.1"));
+  start_with(4, {"--shapes=4=4x1", "--steps=400"});
   const auto before = std::chrono::steady_clock::now();
   // An address for documentation, where nobody is. Asking there would take long.
   EXPECT_THAT(refusal(worker_words({"--etcd=http://192.0.2.1:2379"}), 64),
               AllOf(HasSubstr("http://192.0.2.1:2379"), HasSubstr("--etcd-plain-text")));
   EXPECT_LT(std::chrono::steady_clock::now() - before, milliseconds(1000));
-  EXPECT_THAT(refusal(worker_words({"--job=a/b"}), 64), HasSubstr("a/b"));
-  EXPECT_THAT(refusal(train_words({"--job=a/b"}, "other"), 64), HasSubstr("a/b"));
-  EXPECT_THAT(refusal(worker_words({"--job=another"}), 64), HasSubstr("there is no job 'another'"));
+  const std::string nowhere = "http://127.0.0.1:" + std::to_string(unused_port());
+  EXPECT_THAT(refusal(worker_words({"--etcd=" + nowhere}), 69), HasSubstr("etcd at " + nowhere));
+  EXPECT_THAT(refusal(train_words({"--etcd=" + nowhere, "--job=other"}, "other"), 69), HasSubstr("etcd at " + nowhere));
   expect_undisturbed();
 }
 
@@ -124,10 +136,9 @@ TEST_F(ElasticRefusal, IsWhatAnExpiredCertificateGets) {
   Words options = with(authority.make("client", 1));
   Words train = options;
   train.insert(train.end(), {"--shapes=4=4x1", "--steps=400"});
-  start(train);
-  ASSERT_TRUE(reaches(5));
+  start_with(4, train);
   EXPECT_THAT(refusal(worker_words(with(authority.make("expired", -1))), 69), HasSubstr("certificate"));
-  EXPECT_THAT(refusal(worker_words({}), 69), HasSubstr("certificate"));
+  EXPECT_THAT(refusal(worker_words({}), 64), HasSubstr("certificate"));
   expect_undisturbed();
 }
 

@@ -108,7 +108,9 @@ TEST_F(JobCommands, AskForMoreWorkers) {
   EXPECT_EQ(output_of(words({"scale", "8"})), "job first is asked to have 8 local workers; it has 2 now\n");
   EXPECT_EQ(value(job.keys().scale_request()), "8");
   for (const char* number : {"0", "129", "many", "-1"}) {
-    EXPECT_THAT(failure_of(words({"scale", "--", number}), kUsage), HasSubstr("expected an integer from 1 to 128"));
+    std::vector<std::string> args = words({"scale"});
+    args.insert(args.end(), {"--", number});
+    EXPECT_THAT(failure_of(args, kUsage), HasSubstr("expected an integer from 1 to 128"));
   }
 }
 
@@ -150,7 +152,7 @@ TEST_F(JobCommands, KnowNoOtherJob) {
 TEST_F(JobCommands, SayThatEtcdDoesNotAnswer) {
   const std::string nowhere = "--etcd=http://127.0.0.1:" + std::to_string(unused_port());
   for (const std::vector<std::string>& command :
-       std::vector<std::vector<std::string>>{{"status"}, {"stop", "--job=first"}, {"worker", "--job=first"}}) {
+       std::vector<std::vector<std::string>>{{"status"}, {"worker", "--job=first"}}) {
     std::vector<std::string> args = command;
     args.push_back(nowhere);
     EXPECT_THAT(failure_of(args, kUnreachable), HasSubstr("cannot be used")) << command.front();

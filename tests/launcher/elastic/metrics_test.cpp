@@ -30,6 +30,8 @@ WorkerMetrics some_metrics() {
   metrics.saves_failed = 2;
   metrics.fenced_frames = 7;
   metrics.stall_seconds = 1.5;
+  metrics.calls(StoreCall::kMembership) = 9;
+  metrics.calls(StoreCall::kLease) = 4;
   return metrics;
 }
 
@@ -81,6 +83,13 @@ everstep_fenced_frames_total{everstep_job="first",worker="host-1"} 7
 # HELP everstep_stall_seconds_total Time without training because of changes of membership.
 # TYPE everstep_stall_seconds_total counter
 everstep_stall_seconds_total{everstep_job="first",worker="host-1"} 1.5
+# HELP everstep_etcd_calls_total Calls to etcd by what they are for.
+# TYPE everstep_etcd_calls_total counter
+everstep_etcd_calls_total{everstep_job="first",worker="host-1",kind="membership"} 9
+everstep_etcd_calls_total{everstep_job="first",worker="host-1",kind="list"} 0
+everstep_etcd_calls_total{everstep_job="first",worker="host-1",kind="checkpoint"} 0
+everstep_etcd_calls_total{everstep_job="first",worker="host-1",kind="progress"} 0
+everstep_etcd_calls_total{everstep_job="first",worker="host-1",kind="lease"} 4
 )");
 }
 

@@ -78,6 +78,7 @@ TEST(ResumeConfig, HasTheOptionsOfTrain) {
   ASSERT_EQ(config.settings.size(), train_options().size());
   for (std::size_t i = 0; i < config.settings.size(); ++i) EXPECT_EQ(config.settings[i].name, train_options()[i].name);
   EXPECT_EQ(text_of(config, "workers"), "not set") << "an imported model has none";
+  EXPECT_EQ(text_of(config, "json"), "false");
 }
 
 class StoredPlaces : public testing::Test {

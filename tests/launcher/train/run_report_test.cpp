@@ -177,6 +177,24 @@ TEST_F(RunReports, WriteALineForEveryStep) {
   EXPECT_EQ(reporter.validation_loss(), 3.5);
 }
 
+TEST_F(RunReports, SayInWhichGenerationAStepWasMade) {
+  std::ostringstream out;
+  std::ostringstream log;
+  Streams streams{out, log};
+  RunReporter reporter({4, 0, kTokens, path("metrics.jsonl")}, streams);
+  reporter.on_step(report_of(1, 1), Generation{1});
+  reporter.on_step(report_of(2, 2), Generation{2});  // known before the change is told
+  reporter.on_generation("gen 2");
+  reporter.on_step(report_of(3, 3), Generation{2});
+  reporter.on_end();
+  std::istringstream lines(text_of("metrics.jsonl"));
+  std::string line;
+  for (const int generation : {1, 2, 2}) {
+    ASSERT_TRUE(std::getline(lines, line));
+    EXPECT_THAT(line, HasSubstr("\"generation\":" + std::to_string(generation) + ","));
+  }
+}
+
 TEST_F(RunReports, AreEventsEveryFewSecondsWithoutATerminal) {
   std::ostringstream out;
   std::ostringstream log;

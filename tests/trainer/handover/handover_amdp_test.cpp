@@ -86,6 +86,7 @@ TEST(AmdpHandover, BringsWhatIsNotSavedOfThePast) {
 }
 
 TEST(AmdpHandover, RandomChainsEqualTheReferenceOfTheirHistory) {
+  int inside_windows = 0;
   for (std::uint64_t seed = 100; seed < 125; ++seed) {
     SCOPED_TRACE(seed);
     HandoverChain chain(chain_options(23, 8));
@@ -95,9 +96,11 @@ TEST(AmdpHandover, RandomChainsEqualTheReferenceOfTheirHistory) {
       ASSERT_TRUE(end) << end.error();
       ASSERT_EQ(difference_from_reference(chain), "") << "at minibatch " << chain.position();
       goes_on = *end == RunEnd::kHandOver;
+      if (chain.is_inside_window()) ++inside_windows;
     }
     EXPECT_EQ(chain.position(), Position{23 * 8});
   }
+  EXPECT_GT(inside_windows, 25) << "most chains should have a stop inside a window";
 }
 
 }  // namespace

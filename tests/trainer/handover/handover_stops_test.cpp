@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "tests/trainer/handover/handover_chain.h"
@@ -39,7 +41,7 @@ TEST(HandoverStops, AWindowsEndHoldsIfItComesFirst) {
   }
 }
 
-TEST(HandoverStops, TheStrongerWishHolds) {
+TEST(HandoverStops, WhatOneWorkerWishesAtAWindowsEndAllDo) {
   HandoverChain chain(chain_options(26, 6));
   TestStop stop = after_update(2);
   stop.how = WindowStop::kSaveAndEnd;

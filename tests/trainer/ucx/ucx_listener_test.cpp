@@ -65,6 +65,23 @@ TEST(UcxListener, TakesTheFirstFreePortOfARange) {
   EXPECT_LE(port_of(**second), last);
 }
 
+TEST(UcxListener, NamesARangeWithoutAFreePort) {
+  // Two neighbours that this test holds itself: wherever they are, both are taken.
+  std::unique_ptr<UcxListener> low;
+  std::unique_ptr<UcxListener> high;
+  for (int tries = 0; tries < 100 && !high; ++tries) {
+    low = UcxListener::listen({}).value();
+    auto next = UcxListener::listen({.first_port = static_cast<std::uint16_t>(port_of(*low) + 1)});
+    if (next) high = std::move(next).value();
+  }
+  ASSERT_TRUE(high);
+  const auto third = UcxListener::listen({.first_port = port_of(*low), .last_port = port_of(*high)});
+  ASSERT_FALSE(third);
+  EXPECT_EQ(third.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(third.error().message, HasSubstr("every port from " + std::to_string(port_of(*low)) + " to " +
+                                               std::to_string(port_of(*high)) + " of 127.0.0.1 is in use"));
+}
+
 TEST(UcxListener, TellsTheAddressThatItIsToAdvertise) {
   const auto listener = UcxListener::listen({.advertise = "10.1.2.3"}).value();
   EXPECT_THAT(listener->address(), testing::StartsWith("10.1.2.3:"));
@@ -116,6 +133,16 @@ TEST(UcxListener, NamesAPeerThatIsGoneWithoutWaiting) {
   EXPECT_EQ(outcome.connection.error().code, ErrorCode::kUnavailable);
   EXPECT_THAT(outcome.connection.error().message, HasSubstr("worker 0 cannot be reached"));
   EXPECT_EQ(outcome.lost, (LostPeer{0, How::kClosed}));
+}
+
+TEST(UcxListener, NamesAPeerThatIsGoneBeforeItCalled) {
+  LoopbackWorkers workers(2);
+  workers.listeners[1].reset();
+  const auto outcome = workers.listeners[0]->connect(test_group(0, workers.addresses), 1h);
+  ASSERT_FALSE(outcome.connection);
+  EXPECT_EQ(outcome.connection.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(outcome.connection.error().message, HasSubstr("worker 1 cannot be reached"));
+  EXPECT_EQ(outcome.lost, (LostPeer{1, How::kClosed}));
 }
 
 TEST(UcxListener, AWorkerThatDiesWhileOthersConnectIsNamedToAll) {

@@ -48,6 +48,13 @@ struct Connection {
   int peer() const { return side == Side::kCaller ? hello.called.worker : hello.caller.worker; }
 };
 
+// Nobody calls the last worker, and one that died before it could call would be waited for. A call without a word finds
+// out whether there is still somebody at its address.
+struct Knock {
+  int worker = 0;
+  FileDescriptor socket;
+};
+
 class Handshake {
  public:
   Handshake(CallInbox& inbox, const HandshakeRequest& request)
@@ -69,6 +76,7 @@ class Handshake {
   Status connect(std::chrono::milliseconds timeout) {
     const Clock::time_point deadline = Clock::now() + timeout;
     for (int worker = 0; worker < me_.worker; ++worker) EVERSTEP_TRY(call(worker));
+    knock_at_ = Clock::now() + kKnockAfter;
     while (const std::optional<int> missing = first_missing()) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
       if (left <= 0) {
@@ -76,7 +84,30 @@ class Handshake {
                     "did not connect within " + std::to_string(timeout.count()) + " ms", "is it running?");
       }
       EVERSTEP_TRY(step(static_cast<int>(std::min<std::int64_t>(left, kLongestStepMs))));
+      if (Clock::now() >= knock_at_) knock();
+      EVERSTEP_TRY(hear_knocks());
     }
+    return {};
+  }
+
+  void knock() {
+    knock_at_ = Clock::now() + kKnockEvery;
+    for (int worker = me_.worker + 1; worker < static_cast<int>(done_.sockets.size()); ++worker) {
+      if (done_.sockets[worker].is_open()) continue;
+      Result<FileDescriptor> socket = call_lifeline(request_.members[worker].address);
+      if (socket) knocks_.push_back({worker, std::move(socket).value()});
+    }
+  }
+
+  Status hear_knocks() {
+    for (Knock& knock : knocks_) {
+      pollfd decided{knock.socket.get(), POLLOUT, 0};
+      if (::poll(&decided, 1, 0) <= 0) continue;
+      const int error = call_error(knock.socket);
+      if (error == ECONNREFUSED) return cannot_reach(knock.worker, errno_text(error), How::kClosed);
+      knock.socket.reset();
+    }
+    std::erase_if(knocks_, [](const Knock& knock) { return !knock.socket.is_open(); });
     return {};
   }
 
@@ -315,11 +346,15 @@ class Handshake {
   }
 
   static constexpr std::int64_t kLongestStepMs = 200;  // how exact the patience with callers is
+  static constexpr std::chrono::milliseconds kKnockAfter{200};
+  static constexpr std::chrono::milliseconds kKnockEvery{1000};
 
   CallInbox& inbox_;
   const HandshakeRequest& request_;
   LifelineEnd me_;
   std::vector<Connection> open_;
+  std::vector<Knock> knocks_;
+  Clock::time_point knock_at_;
   ConnectedPeers done_;
   std::optional<LostPeer> lost_;
 };

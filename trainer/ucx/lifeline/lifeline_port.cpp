@@ -186,6 +186,7 @@ void LifelinePort::listen_to(Stranger& stranger) {
   const std::span<std::byte> rest = std::span(stranger.inbox).subspan(stranger.received);
   const ssize_t count = ::recv(stranger.socket.get(), rest.data(), rest.size(), 0);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (count == 0 && stranger.received == 0) return stranger.socket.reset();  // it only wanted to know who lives
   if (count <= 0) return let_go(stranger, "it hung up before it said who it is");
   stranger.received += static_cast<std::size_t>(count);
   if (stranger.received < kHelloBytes) return;

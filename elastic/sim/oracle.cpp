@@ -1,0 +1,184 @@
+#include "elastic/sim/oracle.h"
+
+#include <algorithm>
+
+#include "elastic/sim/world.h"
+
+namespace everstep::elastic::sim {
+namespace {
+
+std::optional<HeadDocument> head_of(const std::string& value) {
+  const auto record = parse_head_record(value);
+  return record ? parse_head_document(record->document) : std::nullopt;
+}
+
+}  // namespace
+
+Oracle::Oracle(World& world) : world_(world), reference_(world.seed) {}
+
+void Oracle::violated(const std::string& oracle, const std::string& what) { world_.violated(oracle, what); }
+
+Oracle::Before Oracle::look(const Txn& txn) {
+  const Keys& keys = world_.keys;
+  const bool matters = std::any_of(txn.then.begin(), txn.then.end(), [&](const KvOp& op) {
+    return op.key == keys.head() || op.key == keys.generation() || op.key == keys.leader() ||
+           op.key.starts_with(keys.acks()) || op.key.starts_with(keys.members());
+  });
+  if (!matters || is_paused_) return {};
+  return {world_.store.find(keys.generation()), world_.store.find(keys.head()), world_.store.find(keys.leader()), true};
+}
+
+void Oracle::check(const Txn& txn, const Before& before) {
+  if (!before.is_known) return;
+  for (const KvOp& op : txn.then) {
+    if (op.kind == KvOp::Kind::kPut) check_put(op, before);
+  }
+  check_eviction(txn, before);
+}
+
+void Oracle::check_put(const KvOp& op, const Before& before) {
+  const Keys& keys = world_.keys;
+  if (op.key == keys.head()) check_head(op, before);
+  if (op.key == keys.generation()) check_generation(op, before);
+  if (op.key.starts_with(keys.acks())) check_ack(op, before);
+  if (!op.key.starts_with(keys.members())) return;
+  const bool is_new = world_.store.find(op.key)->created == world_.store.find(op.key)->modified;
+  if (is_new && !registered_.insert(op.key).second) violated("FENCE", op.key + " is registered a second time");
+}
+
+// ---- HEAD ----
+
+void Oracle::check_head(const KvOp& op, const Before& before) {
+  const auto head = head_of(op.value);
+  if (!head) return violated("CHAIN", "HEAD cannot be read");
+  const auto generation = before.generation ? parse_generation(before.generation->value) : invalid_argument("none");
+  if (!generation || generation->group.attempt.generation != head->name.generation) {
+    violated("FENCE", "generation " + std::to_string(head->name.generation.value) + " commits " +
+                          to_string(head->name) + " when it is over");
+  }
+  world_.tell("HEAD", [&] { return "is " + to_string(head->name) + ", commit " + std::to_string(head->sequence); });
+  check_links(*head);
+  check_committer(*head);
+  check_content(*head);
+  head_ = head;
+  highest_sequence_ = head->sequence;
+  by_manifest_[head->manifest] = *head;
+  has_resumed_ = false;
+  ++commits_;
+  check_retained();
+}
+
+void Oracle::check_links(const HeadDocument& head) {
+  const std::string name = to_string(head.name);
+  const std::string before = head_ ? head_->manifest : "-";
+  if (head.previous != before && !has_resumed_) violated("CHAIN", name + " does not follow the HEAD before it");
+  if (head.sequence <= highest_sequence_) violated("CHAIN", name + " takes a number that was used");
+  if (head_ && head.name.generation < head_->name.generation) violated("CHAIN", name + " is of an older generation");
+  if (head.parent == "-") {
+    if (head_) violated("CHAIN", name + " descends from nothing, though it is not the first");
+    return;
+  }
+  if (head.parent != head.previous) ++fallbacks_;
+  const auto parent = by_manifest_.find(head.parent);
+  if (parent == by_manifest_.end()) return violated("CHAIN", name + " descends from what was never committed");
+  if (parent->second.name.position >= head.name.position) violated("CHAIN", name + " is not further than its parent");
+}
+
+// Leadership may pass on within a generation; nobody commits again after another has.
+void Oracle::check_committer(const HeadDocument& head) {
+  auto& committers = committers_[head.name.generation];
+  if (!committers.empty() && committers.back() == head.committer) return;
+  if (std::find(committers.begin(), committers.end(), head.committer) != committers.end()) {
+    violated("CHAIN", "two committers of generation " + std::to_string(head.name.generation.value) + " take turns");
+  }
+  committers.push_back(head.committer);
+  if (committers.size() == 2) ++shared_generations_;
+}
+
+void Oracle::check_content(const HeadDocument& head) {
+  const std::string name = to_string(head.name);
+  const auto loaded = load_checkpoint(world_.disk, head, true);
+  if (!loaded) return violated("RESTORE", name + ": " + loaded.error().message);
+  const std::int64_t window = window_of(head.name.position);
+  if (loaded->state.version != window) violated("BITS", name + " has version " + std::to_string(loaded->state.version));
+  const auto& expected = reference_.at(window);
+  for (const auto& [block, state] : loaded->state.blocks) {
+    if (state != expected[block]) return violated("BITS", name + ": block " + std::to_string(block) + " is wrong");
+  }
+  if (loaded->state.skipped != reference_.skipped_before(window))
+    violated("BITS", name + ": skipped windows are wrong");
+  const auto parent = by_manifest_.find(loaded->manifest.parent);
+  std::int64_t next = parent == by_manifest_.end() ? 0 : parent->second.name.position.value;
+  for (const Consumed& one : loaded->manifest.consumed) {
+    if (one != Consumed{next, next}) {
+      return violated("ONCE", name + ": minibatch " + std::to_string(one.sample) + " at position " +
+                                  std::to_string(one.position) + ", where " + std::to_string(next) + " was due");
+    }
+    ++next;
+  }
+  if (next != head.name.position.value) violated("ONCE", name + ": the ledger ends at " + std::to_string(next));
+}
+
+void Oracle::check_retained() {
+  std::optional<HeadDocument> at = head_;
+  for (int kept = 0; kept < world_.job.keep_last && at; ++kept) {
+    if (!damaged_.contains(at->name)) {
+      const auto loaded = load_checkpoint(world_.disk, *at, true);
+      if (!loaded) return violated("RESTORE", to_string(at->name) + " is kept: " + loaded.error().message);
+    }
+    const auto parent = by_manifest_.find(at->parent);
+    at = parent == by_manifest_.end() ? std::nullopt : std::optional(parent->second);
+  }
+}
+
+void Oracle::on_resume(const std::optional<HeadDocument>& from, Generation newest_trace) {
+  head_ = from;
+  newest_generation_ = newest_trace;
+  has_resumed_ = true;
+  registered_.clear();
+}
+
+// ---- generations ----
+
+void Oracle::check_generation(const KvOp& op, const Before& before) {
+  const auto record = parse_generation(op.value);
+  if (!record) return violated("CHAIN", "gen cannot be read: " + record.error().message);
+  const Generation number = record->group.attempt.generation;
+  const std::string name = "generation " + std::to_string(number.value);
+  world_.tell("GEN", [&] { return name + ": " + record->reason; });
+  if (number <= newest_generation_) violated("FENCE", name + " is opened a second time");
+  newest_generation_ = std::max(newest_generation_, number);
+  ++generations_;
+  const auto head = before.head ? head_of(before.head->value) : std::nullopt;
+  const Base& base = record->base;
+  if (base.kind == Base::Kind::kBeginning && head) violated("CHAIN", name + " begins anew though there is a HEAD");
+  if (base.kind == Base::Kind::kCheckpoint && (!head || head->manifest != base.manifest)) {
+    violated("CHAIN", name + " does not start from HEAD");
+  }
+  if (base.kind == Base::Kind::kMemory && head && base.position < head->name.position) {
+    violated("CHAIN", name + " starts behind HEAD");
+  }
+}
+
+void Oracle::check_ack(const KvOp& op, const Before& before) {
+  const auto record = before.generation ? parse_generation(before.generation->value) : invalid_argument("none");
+  const bool is_current = record && op.key.starts_with(world_.keys.acks() + to_string(record->group.attempt) + "/");
+  if (!is_current) violated("FENCE", op.key + " is acknowledged when its generation is over");
+}
+
+void Oracle::check_eviction(const Txn& txn, const Before& before) {
+  const Keys& keys = world_.keys;
+  std::vector<std::string> evicted;
+  bool removes_leader = false;
+  for (const KvOp& op : txn.then) {
+    if (op.kind != KvOp::Kind::kDelete) continue;
+    if (op.key.starts_with(keys.members())) evicted.push_back(op.key);
+    removes_leader = removes_leader || op.key == keys.leader();
+  }
+  if (!removes_leader || !before.leader) return;
+  const auto leader = parse_leader(before.leader->value);
+  const bool is_meant = leader && std::find(evicted.begin(), evicted.end(), keys.member(leader->id)) != evicted.end();
+  if (!is_meant) violated("FENCE", "a leader was deposed by a transaction that was aimed at another");
+}
+
+}  // namespace everstep::elastic::sim

@@ -1,0 +1,99 @@
+// What an incarnation tells people: names, the price of a change, progress.
+#include <algorithm>
+
+#include "launcher/elastic/boot_clock.h"
+#include "launcher/elastic/incarnation.h"
+
+namespace everstep::launcher {
+namespace {
+
+using elastic::GenerationRecord;
+
+constexpr std::chrono::milliseconds kCallDeadline{1000};
+constexpr Tick kShowEvery = 2 * kTicksPerSecond;
+
+std::string_view base_text(const elastic::Base& base) {
+  switch (base.kind) {
+    case elastic::Base::Kind::kBeginning:
+      return "beginning";
+    case elastic::Base::Kind::kCheckpoint:
+      return "checkpoint";
+    case elastic::Base::Kind::kMemory:
+      return "memory";
+  }
+  EVERSTEP_CHECK(false, "a base that is none");
+}
+
+}  // namespace
+
+std::string Incarnation::name_of(const WorkerId& id) const {
+  const auto member = read_member(view_.view(), parts_.keys, id);
+  return member ? member->name : to_string(id);
+}
+
+// Whoever came in new knows nothing of what the change cost; one that was there before does, if there is one.
+bool Incarnation::is_witness(const GenerationRecord& generation) const {
+  if (!generation.from) return true;
+  const std::vector<WorkerId>& before = generation.from->plan.workers;
+  const std::vector<WorkerId>& now = generation.group.plan.workers;
+  const auto was_there = [&](const WorkerId& id) { return std::ranges::find(before, id) != before.end(); };
+  return was_there(self_) || std::ranges::none_of(now, was_there);
+}
+
+void Incarnation::on_first_update() {
+  if (!run_) return;
+  const GenerationRecord& generation = run_->generation();
+  const scheduler::Plan& plan = generation.group.plan;
+  GenerationChanged changed;
+  changed.generation = generation.group.attempt.generation;
+  changed.plan = describe(plan.kind, plan.depth, plan.pipelines, plan.width);
+  changed.workers = static_cast<int>(plan.workers.size());
+  changed.spares = static_cast<int>(plan.spares.size());
+  changed.reason = generation.reason;
+  changed.base = base_text(generation.base);
+  changed.step = generation.base.position.value / plan.window;
+  changed.phases = clock_.phases();
+  changed.stall = clock_.stall();
+  changed.redone = redone_;
+  parts_.progress.on_change(changed.stall, changed.redone, plan.window);
+  parts_.metrics.change([&](WorkerMetrics& metrics) {
+    metrics.generation = changed.generation.value;
+    metrics.workers = changed.workers;
+    metrics.phase_seconds = {changed.phases.detect, changed.phases.agree, changed.phases.connect, changed.phases.move,
+                             changed.phases.first_step};
+  });
+  if (is_witness(generation)) parts_.tell(changed);
+}
+
+// Nothing of it decides anything: a write that fails is made up for by the next.
+void Incarnation::show_progress() {
+  const Tick now = boot_now();
+  if (now - progress_shown_ < kShowEvery || !run_) return;
+  progress_shown_ = now;
+  const RunProgress::Now progress = parts_.progress.now();
+  const CheckpointCounts saves = commits_.counts();
+  parts_.metrics.change([&](WorkerMetrics& metrics) {
+    metrics.step = progress.last.step;
+    metrics.loss = progress.last.loss;
+    metrics.tokens = progress.tokens;
+    metrics.busy = progress.last.busy;
+    metrics.goodput = progress.goodput;
+    metrics.stall_seconds = progress.stall_seconds;
+    metrics.minibatches_redone = progress.redone;
+    metrics.saves_done = saves.saved;
+    metrics.saves_failed = saves.failed;
+    metrics.fenced_frames = parts_.listener.fenced();
+  });
+  if (run_->generation().group.plan.workers.front() != self_) return;
+  elastic::ProgressRecord record;
+  record.step = progress.last.step;
+  record.steps = parts_.job.request.options.steps;
+  record.loss = progress.last.loss;
+  record.tokens_per_second = progress.tokens_per_second;
+  record.busy = progress.last.busy;
+  record.goodput = progress.goodput;
+  record.state = agent_.state();
+  (void)parts_.kv.transact({{}, {elastic::put(parts_.keys.progress(), to_text(record), lease_)}}, kCallDeadline);
+}
+
+}  // namespace everstep::launcher

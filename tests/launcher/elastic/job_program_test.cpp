@@ -1,0 +1,113 @@
+#include <csignal>
+#include <filesystem>
+
+#include <gmock/gmock.h>
+
+#include "storage/json/json.h"
+#include "tests/elastic/etcd_cluster.h"
+#include "tests/launcher/commands/command_run.h"
+#include "tests/launcher/program.h"
+
+namespace everstep::launcher {
+namespace {
+
+using namespace std::chrono_literals;
+using elastic::becomes_true;
+using testing::HasSubstr;
+
+// A job of emulated workers that `everstep train` runs with an etcd of its own, and the commands that users have for
+// it.
+class JobOfThisHost : public CommandFiles {
+ protected:
+  std::vector<std::string> train(const std::vector<std::string>& more) const {
+    std::vector<std::string> args{"train",         "--emulate=5:10",      "--window=8",         "--layers=2",
+                                  "--hidden=32",   "--heads=2",           "--workers=2",        "--output=" + run(),
+                                  "--lease-ttl=5", "--join-debounce=0.2", "--join-interval=0.2"};
+    args.insert(args.end(), more.begin(), more.end());
+    return args;
+  }
+  std::string run() const { return path("run"); }
+  std::string directory() const { return "--dir=" + run(); }
+
+  // Nothing as long as there is no job.
+  storage::Json status() const {
+    if (!std::filesystem::exists(run() + "/job.conf")) return {};
+    const CommandRun ended = run_command({"status", directory(), "--json"});
+    auto json = storage::parse_json(ended.out);
+    return json ? *std::move(json) : storage::Json();
+  }
+  // Whether it trains with exactly these workers within a minute.
+  bool trains_with(std::vector<std::string> names) const {
+    return becomes_true(
+        [&] {
+          const storage::Json now = status();
+          if (now.find("state") == nullptr || *now.find("state") != storage::Json("training")) return false;
+          std::vector<std::string> there;
+          for (const storage::Json& worker : std::get<storage::Json::Array>(now.find("workers")->value())) {
+            if (*worker.find("state") == storage::Json("training")) {
+              there.push_back(std::get<std::string>(worker.find("name")->value()));
+            }
+          }
+          std::sort(there.begin(), there.end());
+          return there == names;
+        },
+        60s);
+  }
+};
+
+TEST_F(JobOfThisHost, GrowsShrinksStopsAndGoesOnAsAsked) {
+  RunningProgram job(train({"--steps=100000"}));
+  ASSERT_TRUE(trains_with({"w0", "w1"})) << text_of("run/worker-0.log");
+
+  RunningProgram worker({"worker", "--config=" + run() + "/job.conf", "--name=extra", "--output=" + run()});
+  ASSERT_TRUE(trains_with({"extra", "w0", "w1"})) << text_of("run/worker-extra.log");
+  EXPECT_EQ(run_command({"drain", "extra", directory(), "--wait=60"}).exit_code, 0);
+  const Ended left = worker.wait(60s);
+  EXPECT_EQ(left.exit_code, 75);
+  EXPECT_EQ(left.log, "") << "the log is in the file";
+  ASSERT_TRUE(trains_with({"w0", "w1"}));
+
+  EXPECT_EQ(run_command({"scale", "3", directory()}).exit_code, 0);
+  ASSERT_TRUE(trains_with({"w0", "w1", "w2"}));
+  EXPECT_EQ(run_command({"scale", "1", directory()}).exit_code, 0);
+  ASSERT_TRUE(trains_with({"w0"}));
+
+  EXPECT_EQ(run_command({"stop", directory(), "--wait=60"}).exit_code, 0);
+  const Ended stopped = job.wait(60s);
+  EXPECT_EQ(stopped.exit_code, 75) << stopped.log;
+  EXPECT_THAT(failure_of({"status", directory()}, 64), HasSubstr("no job runs in")) << "its etcd is gone";
+
+  // Only the files are left.
+  const std::string checkpoints = run() + "/checkpoints";
+  const auto list =
+      storage::parse_json(run_command({"checkpoint", "ls", "--json", "--checkpoint-dir=" + checkpoints}).out);
+  ASSERT_TRUE(list) << list.error();
+  const auto& rows = std::get<storage::Json::Array>(list->find("checkpoints")->value());
+  ASSERT_FALSE(rows.empty());
+  const auto step = std::get<std::int64_t>(rows.front().find("step")->value());
+  RunningProgram again({"resume", "--from=" + checkpoints, "--steps=" + std::to_string(step + 5), "--workers=2",
+                        "--output=" + path("second")});
+  const Ended finished = again.wait(100s);
+  EXPECT_EQ(finished.exit_code, 0) << finished.log;
+  EXPECT_THAT(finished.log, HasSubstr("event=resumed step=" + std::to_string(step)));
+  const CommandRun audit = run_command({"audit", checkpoints});
+  EXPECT_EQ(audit.exit_code, 0) << audit.log;
+  EXPECT_THAT(audit.out, HasSubstr("once: " + std::to_string((step + 5) * 8) + " minibatches, each exactly once"));
+}
+
+TEST_F(JobOfThisHost, LetsAWorkerLeaveByASignal) {
+  RunningProgram job(train({"--steps=100000"}));
+  ASSERT_TRUE(trains_with({"w0", "w1"}));
+  RunningProgram worker({"worker", "--config=" + run() + "/job.conf", "--name=extra"});
+  ASSERT_TRUE(trains_with({"extra", "w0", "w1"}));
+  worker.signal(SIGTERM);
+  const Ended left = worker.wait(60s);
+  EXPECT_EQ(left.exit_code, 75) << left.log;
+  EXPECT_THAT(left.log, HasSubstr("event=leaving reason=SIGTERM"));
+  EXPECT_TRUE(trains_with({"w0", "w1"}));
+  job.signal(SIGINT);
+  EXPECT_EQ(job.wait(60s).exit_code, 75);
+}
+
+}  // namespace
+}  // namespace everstep::launcher
