@@ -24,13 +24,16 @@ bool is_covered(const scheduler::Plan& plan, Position position, const std::set<W
 }
 
 // The newest position that those who worked under this group's plan can put together.
-std::optional<Position> newest_covered(const GroupRecord& group, const std::map<WorkerId, HeldRecord>& held) {
+std::optional<Position> newest_covered(const GroupRecord& group, const std::map<WorkerId, HeldRecord>& held,
+                                       const std::set<WorkerId>& there) {
   std::map<Position, std::set<WorkerId>> holders;
   for (const auto& [id, record] : held) {
     if (record.position && record.of == group.attempt.generation) holders[*record.position].insert(id);
   }
   for (auto at = holders.rbegin(); at != holders.rend(); ++at) {
-    if (is_covered(group.plan, at->first, at->second)) return at->first;
+    const auto lacks_it = [&](const WorkerId& id) { return there.contains(id) && !at->second.contains(id); };
+    const bool somebody_lacks_it = std::any_of(group.plan.workers.begin(), group.plan.workers.end(), lacks_it);
+    if (!somebody_lacks_it && is_covered(group.plan, at->first, at->second)) return at->first;
   }
   return std::nullopt;
 }
@@ -38,12 +41,12 @@ std::optional<Position> newest_covered(const GroupRecord& group, const std::map<
 }  // namespace
 
 BaseChoice choose_base(const std::optional<GenerationRecord>& present, const std::map<WorkerId, HeldRecord>& held,
-                       const std::optional<HeadRecord>& head) {
+                       const std::optional<HeadRecord>& head, const std::set<WorkerId>& there) {
   BaseChoice choice;
   if (head) choice.base = {Base::Kind::kCheckpoint, head->position, head->manifest};
   if (!present) return choice;
   const auto consider = [&](const GroupRecord& group) {
-    const auto position = newest_covered(group, held);
+    const auto position = newest_covered(group, held, there);
     const bool is_better = position && *position >= choice.base.position;
     if (is_better && !(choice.from && *position == choice.base.position)) {
       choice = {{Base::Kind::kMemory, *position, {}}, group};

@@ -27,7 +27,9 @@ Decision Coordinator::step(const std::variant<Looked, Replied>& event, const Vie
   decision_ = {};
   learn_names(view);
   if (const auto* reply = std::get_if<Replied>(&event)) on_reply(*reply, now);
-  if (pending_) {
+  if (std::exchange(was_refused_, false)) {
+    wake(now);  // with a view that was read again: this one may have missed something
+  } else if (pending_) {
     if (pending_->retry_at && now >= *pending_->retry_at) {
       pending_->retry_at.reset();
       decision_.effects.emplace_back(Send{pending_->request, pending_->txn});
@@ -64,6 +66,7 @@ void Coordinator::on_reply(const Replied& event, Tick now) {
   }
   known_ = std::max(known_, event.reply->revision);
   known_since_ = now;
+  was_refused_ = !event.reply->succeeded;
   pending_.reset();
 }
 
@@ -299,6 +302,14 @@ std::string Coordinator::name_of(const WorkerId& id) const {
   return found == names_.end() || found->second.empty() ? to_string(id).substr(0, 8) : found->second;
 }
 
+std::set<WorkerId> Coordinator::living(const Situation& seen) const {
+  std::set<WorkerId> ids;
+  for (const auto& [id, member] : seen.members) {
+    if (!judged_.contains(id)) ids.insert(id);
+  }
+  return ids;
+}
+
 std::map<WorkerId, HeldRecord> Coordinator::held_by_the_living(const Situation& seen) const {
   std::map<WorkerId, HeldRecord> held;
   for (const auto& [id, record] : seen.held) {
@@ -343,7 +354,7 @@ std::string Coordinator::change_text(const Situation& seen, const std::vector<Wo
 void Coordinator::open_anew(const Situation& seen, Tick now, const std::string& reason) {
   const auto change = planned(seen, eligible(seen, now));
   if (!change) return;
-  const BaseChoice base = choose_base(seen.generation, held_by_the_living(seen), seen.head);
+  const BaseChoice base = choose_base(seen.generation, held_by_the_living(seen), seen.head, living(seen));
   GroupRecord group;
   group.attempt = {seen.generation ? seen.generation->group.attempt.generation.next() : options_.first_generation,
                    options_.nonce()};

@@ -56,9 +56,9 @@ struct CoordinatorOptions {
 //  * newcomers that would only be spares change nothing
 //  * fewer than min_workers: waits, and says so once
 //  * somebody holds `finished`: writes `finished`
-// An unknown outcome of its transactions is resolved by sending the same again; refused: look again once the view shows
-// at least what refused it. A leader that follows another goes on from what the keys say: a proposal and a drain mean
-// the same whoever wrote them, and only `open` changes who trains.
+// An unknown outcome of its transactions is resolved by sending the same again; refused: look again, at the next event
+// and once the view shows at least what refused it. A leader that follows another goes on from what the keys say: a
+// proposal and a drain mean the same whoever wrote them, and only `open` changes who trains.
 class Coordinator {
  public:
   explicit Coordinator(CoordinatorOptions options);
@@ -115,6 +115,7 @@ class Coordinator {
   void drain_for_leavers(const Situation& seen, Tick now, Tick window_time, const std::string& reason);
   void open(const Situation& seen, GroupRecord group, const BaseChoice& base, const std::string& reason);
   void open_anew(const Situation& seen, Tick now, const std::string& reason);
+  std::set<WorkerId> living(const Situation& seen) const;
   std::map<WorkerId, HeldRecord> held_by_the_living(const Situation& seen) const;
 
   Txn as_leader(const Situation& seen) const;  // compares leader and gen
@@ -129,6 +130,7 @@ class Coordinator {
   std::string state_ = "waiting for a leader";
   std::uint64_t requests_ = 0;
   std::optional<Pending> pending_;
+  bool was_refused_ = false;
   Revision known_ = 0;  // the store was at least there: wait until the view is, too
   Tick known_since_ = 0;
   std::optional<Tick> vacant_since_;

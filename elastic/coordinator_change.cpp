@@ -162,7 +162,7 @@ void Coordinator::drain(const Situation& seen, DrainRecord record) {
   Txn txn = as_leader(seen);
   txn.compares.push_back(modified_at(options_.keys.drain(), seen.drain_modified));
   txn.then = {put(options_.keys.drain(), to_text(record))};
-  if (seen.stop_asked) txn.then.push_back(remove(options_.keys.stop_request()));
+  if (record.ends_job && seen.stop_asked) txn.then.push_back(remove(options_.keys.stop_request()));
   send(std::move(txn), "drain: " + record.reason);
 }
 
@@ -174,7 +174,7 @@ void Coordinator::await_drain(const Situation& seen, Tick now) {
   };
   if (all_in(seen.held)) {
     if (waits_for_more(eligible(seen, now).size())) return;
-    const BaseChoice base = choose_base(seen.generation, held_by_the_living(seen), seen.head);
+    const BaseChoice base = choose_base(seen.generation, held_by_the_living(seen), seen.head, living(seen));
     const bool from_here = base.from && base.from->attempt == seen.generation->group.attempt;
     const auto is_prepared = [&](const WorkerId& id) {
       const auto prepared = seen.prepared.find(id);

@@ -126,6 +126,7 @@ struct TrainingEnded {
   std::optional<WorkerId> lost;  // kBroken: whose connection closed or who was silent
   bool lost_is_dead = false;     // its connection closed; else it was silent
   std::optional<Error> error;
+  bool base_is_damaged = false;  // kBroken: the checkpoint that the generation starts from cannot be read as it is
 };
 
 // Somebody wants this worker to leave: a signal, a notice of the cloud, `everstep drain`.

@@ -15,8 +15,9 @@
 
 namespace everstep::elastic {
 
-// The values of the job's keys. Their text form is lines of "name value" and a last line "end", so that etcdctl shows them to people. parse_…
-// refuses (kDataLoss) whatever to_text would not have made, within fixed bounds; text comes from other processes.
+// The values of the job's keys. Their text form is lines of "name value" and a last line "end", so that etcdctl shows
+// them to people. parse_… refuses (kDataLoss) whatever to_text would not have made, within fixed bounds; text comes
+// from other processes.
 
 // What all workers of a job must agree on. Written once, by whoever starts the job.
 struct JobSpec {

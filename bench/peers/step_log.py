@@ -7,6 +7,7 @@ import pathlib
 import random
 import socket
 import statistics
+import sys
 import time
 from typing import NamedTuple
 
@@ -60,14 +61,11 @@ def free_port(following=0):
         return first
 
 
-def wait_for(what, condition, processes, seconds=90):
-    """Until the condition gives something, which is returned. The processes are to live meanwhile."""
+def wait_for(what, condition, process, log, seconds=90):
+    """Until the condition gives something, which is returned. The process, whose log that is, is to live meanwhile."""
     end = time.monotonic() + seconds
     while not (found := condition()):
-        ended = [process.args for process in processes if process.poll() is not None]
-        if ended:
-            raise RuntimeError(f"ended while waiting for {what}: {ended[0]}")
-        if time.monotonic() > end:
-            raise TimeoutError(f"waited {seconds} s for {what}")
+        if process.poll() is not None or time.monotonic() > end:
+            sys.exit(f"waited for {what} in vain:\n{log.read_text()[-2000:]}")
         time.sleep(0.02)
     return found

@@ -3,9 +3,9 @@
 
 usage: torchft_recover.py [--after=SECONDS]
 
-Two replica groups of one process train a small model, 50 ms a step. One is killed after some seconds (3) of steps, and a
-new one joins later. Prints one line of JSON: seconds from the kill to the survivor's next completed step, the usual time
-of a step, how much longer than that the longest pause was while the new one joined, and how long that took in all.
+Two replica groups of one process train a small model, 50 ms a step. One is killed after some seconds (3) of steps, and
+a new one joins later. Prints one line of JSON: seconds from the kill to the survivor's next completed step, the usual
+time of a step, how much longer than that the longest pause was while the new one joined, and how long that took in all.
 """
 import argparse
 import json
@@ -18,7 +18,8 @@ import time
 from datetime import timedelta
 
 sys.dont_write_bytecode = True
-from step_log import first_step_of_others, free_port, log_step, read_steps, stall, usual_step_time, wait_for  # noqa: E402
+from step_log import (first_step_of_others, free_port, log_step, read_steps, stall, usual_step_time,  # noqa: E402
+                      wait_for)
 
 DIRECTORY = "EVERSTEP_PEER_DIRECTORY"  # set for the replicas
 REPLICA = "EVERSTEP_PEER_REPLICA"
@@ -63,13 +64,14 @@ def train(directory, replica):
 class Replicas:
     def __init__(self, directory):
         self.directory = directory
+        self.log = directory / "log"
         self.processes = []
         self.lighthouse = f"127.0.0.1:{free_port()}"
         program = pathlib.Path(sys.executable).parent / "torchft_lighthouse"
         self.start([program, "--min_replicas", "1", "--bind", self.lighthouse, "--join_timeout_ms", "1000"], {})
 
     def start(self, command, environment):
-        with (self.directory / "log").open("a") as log:
+        with self.log.open("a") as log:
             process = subprocess.Popen(command, env=os.environ | environment, stdout=log, stderr=log)
         self.processes.append(process)
         return process
@@ -92,16 +94,17 @@ def measure(directory, after):
     replicas = Replicas(directory)
     try:
         survivor, victim = replicas.start_replica(0), replicas.start_replica(1)
-        wait_for("both replicas", lambda: sum(step.group == 2 for step in steps()) > 10, [survivor, victim])
+        wait = lambda what, condition: wait_for(what, condition, survivor, replicas.log)
+        wait("both replicas", lambda: sum(step.group == 2 for step in steps()) > 10)
         time.sleep(after)
         killed = time.monotonic()
         victim.kill()
-        found = wait_for("a step after the kill", lambda: first_step_of_others(steps(), killed, 2), [survivor])
+        found = wait("a step after the kill", lambda: first_step_of_others(steps(), killed, 2))
         usual = usual_step_time([step for step in steps() if step.group == 2], killed)
         time.sleep(after)
         started = time.monotonic()
         replicas.start_replica(1)
-        joined = wait_for("the new replica", lambda: first_step_of_others(steps(), started, 1), [survivor])
+        joined = wait("the new replica", lambda: first_step_of_others(steps(), started, 1))
         time.sleep(1)
         alone = [step for step in steps() if step.at > found.at]
         return {"recovery_s": found.at - killed, "step_s": usual, "join_s": joined.at - started,

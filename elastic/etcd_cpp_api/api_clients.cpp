@@ -16,6 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr auto kTryLimit = std::chrono::milliseconds(500);
+
 // The library reads certificates from files only. They are there while clients are made, for us alone.
 class CertificateFiles {
  public:
@@ -51,20 +53,16 @@ class CertificateFiles {
   fs::path directory_;
 };
 
-// All methods but the watch get the limit, through gRPC's configuration of services.
-grpc::ChannelArguments arguments_for(std::chrono::milliseconds limit) {
+grpc::ChannelArguments channel_arguments() {
   grpc::ChannelArguments arguments;
-  const std::string time =
-      std::to_string(limit.count() / 1000) + "." + std::to_string(1000 + limit.count() % 1000).substr(1);
-  arguments.SetServiceConfigJSON(
-      R"({"methodConfig": [{"name": [{"service": "etcdserverpb.KV"}, {"service": "etcdserverpb.Lease"}], "timeout": ")" +
-      time + R"(s"}]})");
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetServiceConfigJSON(
+      R"({"methodConfig": [{"name": [{"service": "etcdserverpb.Lease"}], "timeout": "3s"}]})");
   return arguments;
 }
 
@@ -74,9 +72,8 @@ std::string host_of(const Endpoint& endpoint) {
   return host.starts_with('[') ? host.substr(1, host.size() - 2) : host;
 }
 
-std::unique_ptr<etcd::SyncClient> make_client(const Endpoint& endpoint, const CertificateFiles& files,
-                                              std::chrono::milliseconds limit) {
-  const grpc::ChannelArguments arguments = arguments_for(limit);
+std::unique_ptr<etcd::SyncClient> make_client(const Endpoint& endpoint, const CertificateFiles& files) {
+  const grpc::ChannelArguments arguments = channel_arguments();
   if (!endpoint.secure) return std::make_unique<etcd::SyncClient>(endpoint.url, arguments);
   return std::make_unique<etcd::SyncClient>(endpoint.url, files.ca, files.certificate, files.key, host_of(endpoint),
                                             arguments);
@@ -95,25 +92,29 @@ ApiClients::ApiClients(const std::vector<Endpoint>& endpoints, const EtcdOptions
   for (std::size_t index = 0; index < endpoints.size(); ++index) {
     servers_[index].url = endpoints[index].url;
     for (std::size_t at = 0; at < kLimits.size(); ++at) {
-      servers_[index].clients[at] = make_client(endpoints[index], files, kLimits[at]);
+      servers_[index].clients[at] = make_client(endpoints[index], files);
+      servers_[index].clients[at]->set_grpc_timeout(kLimits[at]);
     }
+    servers_[index].unlimited = make_client(endpoints[index], files);
   }
 }
 
+ApiClock::time_point ApiClients::try_limit(ApiClock::time_point deadline) const {
+  return size() == 1 ? deadline : std::min(deadline, ApiClock::now() + kTryLimit);
+}
+
 etcd::SyncClient& ApiClients::client(std::size_t index, ApiClock::time_point end) const {
-  const std::size_t most = size() == 1 ? kLimits.size() - 1 : 1;
   std::size_t at = 0;
-  while (at < most && ApiClock::now() + kLimits[at + 1] <= end) ++at;
+  while (at + 1 < kLimits.size() && ApiClock::now() + kLimits[at + 1] <= end) ++at;
   return *servers_[index].clients[at];
 }
 
 bool ApiClients::is_settled(const etcd::SyncClient& client, ApiClock::time_point end) const {
   const auto channel = client.grpc_channel();
-  const auto limit = std::min(end, ApiClock::now() + kLimits[1]);
   while (true) {
     const grpc_connectivity_state state = channel->GetState(true);
     if (state == GRPC_CHANNEL_READY || state == GRPC_CHANNEL_TRANSIENT_FAILURE) return true;
-    if (!channel->WaitForStateChange(state, grpc_deadline(limit))) return false;
+    if (!channel->WaitForStateChange(state, grpc_deadline(end))) return false;
   }
 }
 

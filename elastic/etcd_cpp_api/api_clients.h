@@ -22,10 +22,8 @@ namespace everstep::elastic {
 using ApiClock = std::chrono::steady_clock;
 
 // The library's clients, and the server that all calls go to until it fails. It does not rotate over servers by itself
-// (its issue 249), so that each has clients of its own. For any thread.
-//
-// The library's own time limit frees what gRPC still writes to. Instead each client has a limit that gRPC knows of and
-// that never changes; a call takes the client with the longest that is not longer than what is left.
+// (its issue 249), so that each server has clients of its own. A client's time limit is not for any thread to change;
+// there is one client per limit, and a call takes the longest that ends in time. For any thread.
 class ApiClients {
  public:
   ApiClients(const std::vector<Endpoint>& endpoints, const EtcdOptions& options);
@@ -37,8 +35,15 @@ class ApiClients {
   // Whoever found this server failing moves on to the next; only the first of several does.
   void leave(std::size_t index) { preferred_.compare_exchange_strong(index, (index + 1) % size()); }
 
-  // One that gives up before `end`, or after a tenth of a second. With other servers to ask, after half a second.
+  // How long one server may take: with others to ask, not all the time there is.
+  ApiClock::time_point try_limit(ApiClock::time_point deadline) const;
+
+  // One that gives up before `end`, or after a tenth of a second.
   etcd::SyncClient& client(std::size_t index, ApiClock::time_point end) const;
+
+  // For calls that the library gives no limit: this client's end after three seconds. (In gRPC 1.51 it is one to two;
+  // so short a limit as others have would be over before it began.)
+  etcd::SyncClient& unlimited_client(std::size_t index) const { return *servers_[index].unlimited; }
 
   // Waits until the server is connected, or known not to be: a call then says why. False: not even that in time.
   bool is_settled(const etcd::SyncClient& client, ApiClock::time_point end) const;
@@ -60,6 +65,7 @@ class ApiClients {
   struct Server {
     std::string url;
     std::array<std::unique_ptr<etcd::SyncClient>, kLimits.size()> clients;
+    std::unique_ptr<etcd::SyncClient> unlimited;
     std::atomic<bool> is_known = false;
   };
 

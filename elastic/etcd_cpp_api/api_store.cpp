@@ -1,4 +1,5 @@
 #include <functional>
+#include <future>
 #include <map>
 #include <stdexcept>
 #include <thread>
@@ -20,8 +21,8 @@ using std::chrono::seconds;
 
 constexpr auto kPauseAfterRound = milliseconds(50);
 
-// What one server is asked. Nothing: it has answered.
-using Ask = std::function<std::optional<CallFailure>(etcd::SyncClient& client, const std::string& url)>;
+// What one server is asked, until `limit`. Nothing: it has answered.
+using Ask = std::function<std::optional<CallFailure>(std::size_t server, ApiClock::time_point limit)>;
 
 std::optional<CallFailure> failure_in(const etcd::Response& response, const std::string& url) {
   if (response.is_ok() || response.error_code() == etcd::ERROR_COMPARE_FAILED) return std::nullopt;
@@ -60,8 +61,9 @@ class ApiStore final : public KvStore {
   }
 
   Result<seconds> renew(LeaseId lease, milliseconds deadline) override {
-    EVERSTEP_TRY(call([&](etcd::SyncClient& client, const std::string& url) { return renew_once(client, url, lease); },
-                      Repeat::kFreely, deadline));
+    EVERSTEP_TRY(
+        call_apart([lease](etcd::SyncClient& client, const std::string& url) { return renew_once(client, url, lease); },
+                   deadline));
     {
       const std::lock_guard lock(mutex_);
       const auto own = times_to_live_.find(lease);
@@ -74,9 +76,9 @@ class ApiStore final : public KvStore {
   }
 
   Status revoke(LeaseId lease, milliseconds deadline) override {
-    const auto answer =
-        checked_call([&](etcd::SyncClient& client) { return client.leaserevoke(lease); }, Repeat::kFreely, deadline);
-    if (!answer) return answer.error();
+    EVERSTEP_TRY(call_apart([lease](etcd::SyncClient& client,
+                                    const std::string& url) { return failure_in(client.leaserevoke(lease), url); },
+                            deadline));
     const std::lock_guard lock(mutex_);
     times_to_live_.erase(lease);
     return {};
@@ -93,14 +95,33 @@ class ApiStore final : public KvStore {
     std::optional<etcd::Response> response;
     std::string answerer;
     EVERSTEP_TRY(call(
-        [&](etcd::SyncClient& client, const std::string& url) {
-          response.emplace(ask(client));
-          answerer = url;
-          return failure_in(*response, url);
+        [&](std::size_t server, ApiClock::time_point limit) {
+          answerer = clients_->url(server);
+          response.emplace(ask(clients_->client(server, limit)));
+          return failure_in(*response, answerer);
         },
         repeat, deadline));
     EVERSTEP_TRY(clients_->check_revision(response->index(), before, answerer));
     return *response;
+  }
+
+  // For what the library gives no time limit, or ends late: a thread of its own asks, and is left alone if it does not
+  // come back in time.
+  using AskApart = std::function<std::optional<CallFailure>(etcd::SyncClient& client, const std::string& url)>;
+  Status call_apart(const AskApart& ask, milliseconds deadline) {
+    return call(
+        [&](std::size_t server, ApiClock::time_point limit) -> std::optional<CallFailure> {
+          std::packaged_task<std::optional<CallFailure>()> task([clients = clients_, ask, server] {
+            return ask(clients->unlimited_client(server), clients->url(server));
+          });
+          auto answer = task.get_future();
+          std::thread(std::move(task)).detach();
+          if (answer.wait_until(limit) == std::future_status::ready) return answer.get();
+          return CallFailure{
+              CallFailure::Kind::kUnknown,
+              {ErrorCode::kDeadlineExceeded, "etcd at " + clients_->url(server) + " did not answer in time", {}}};
+        },
+        Repeat::kFreely, deadline);
   }
 
   Status call(const Ask& ask, Repeat repeat, milliseconds deadline) {
@@ -121,11 +142,11 @@ class ApiStore final : public KvStore {
   }
 
   std::optional<CallFailure> try_server(std::size_t server, const Ask& ask, ApiClock::time_point end) {
-    const std::string& url = clients_->url(server);
-    etcd::SyncClient& client = clients_->client(server, end);
-    if (!clients_->is_settled(client, end)) return not_connected(url);
+    const ApiClock::time_point limit = clients_->try_limit(end);
+    etcd::SyncClient& client = clients_->client(server, limit);
+    if (!clients_->is_settled(client, limit)) return not_connected(clients_->url(server));
     if (auto failure = clients_->cluster_failure(server, client)) return failure;
-    return ask(client, url);
+    return ask(server, limit);
   }
 
   // The library renews by itself one second before the end, from a thread that one error ends. Here its object lives

@@ -35,7 +35,7 @@ void Connector::connect(const GroupRecord& group, const View& view) {
     if (found == tries_.end() || found->second.is_up) return;
     for (const WorkerId& id : found->second.group.connected()) {
       const bool is_missing = id != self_.id() && !found->second.peers.contains(id);
-      if (is_missing) return fail(attempt, id, "it did not connect in time");
+      if (is_missing) return fail(attempt, id, false, "it did not connect in time");
     }
   });
   const std::vector<Hello> parked = parked_;
@@ -85,12 +85,12 @@ void Connector::peer_lost(const WorkerId& id, bool is_dead) {
       failed.push_back(attempt);
     }
   }
-  for (const Attempt& attempt : failed) fail(attempt, id, "it was lost while connecting");
+  for (const Attempt& attempt : failed) fail(attempt, id, is_dead, "it was lost while connecting");
 }
 
-void Connector::fail(const Attempt& attempt, std::optional<WorkerId> lost, const std::string& why) {
+void Connector::fail(const Attempt& attempt, const WorkerId& lost, bool is_dead, const std::string& why) {
   tries_.erase(attempt);
-  self_.tell(ConnectFailed{attempt, lost, {ErrorCode::kUnavailable, why, ""}});
+  self_.tell(ConnectFailed{attempt, lost, {ErrorCode::kUnavailable, why, ""}, is_dead});
 }
 
 std::optional<Connection> Connector::take(const Attempt& attempt) {

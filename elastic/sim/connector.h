@@ -40,7 +40,7 @@ class Connector {
  private:
   bool is_for(const Hello& hello, const Connection& connection) const;
   void accept(Connection& connection, const Hello& hello);
-  void fail(const Attempt& attempt, std::optional<WorkerId> lost, const std::string& why);
+  void fail(const Attempt& attempt, const WorkerId& lost, bool is_dead, const std::string& why);
 
   Incarnation& self_;
   std::map<Attempt, Connection> tries_;

@@ -153,7 +153,7 @@ void Injector::hit_processes(Fault fault) {
       stop_at(Point::kCleaningUp, 6, fault);
       break;
     case Fault::kLeaves:
-      victim->ask_to_leave("SIGTERM", dice_.one_in(2) ? 0 : dice_.between(3'000, 12'000));
+      victim->ask_to_leave("SIGTERM", dice_.one_in(3) ? 0 : dice_.between(1'000, 12'000));
       restart_later(*victim);
       break;
     case Fault::kLeavesInAHurry:

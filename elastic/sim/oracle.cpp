@@ -41,9 +41,6 @@ void Oracle::check_put(const KvOp& op, const Before& before) {
   if (op.key == keys.head()) check_head(op, before);
   if (op.key == keys.generation()) check_generation(op, before);
   if (op.key.starts_with(keys.acks())) check_ack(op, before);
-  if (!op.key.starts_with(keys.members())) return;
-  const bool is_new = world_.store.find(op.key)->created == world_.store.find(op.key)->modified;
-  if (is_new && !registered_.insert(op.key).second) violated("FENCE", op.key + " is registered a second time");
 }
 
 // ---- HEAD ----
@@ -131,11 +128,11 @@ void Oracle::check_retained() {
   }
 }
 
-void Oracle::on_resume(const std::optional<HeadDocument>& from, Generation newest_trace) {
+void Oracle::on_resume(const std::optional<HeadDocument>& from, const Traces& traces) {
   head_ = from;
-  newest_generation_ = newest_trace;
+  highest_sequence_ = traces.sequence;
+  newest_generation_ = traces.generation;
   has_resumed_ = true;
-  registered_.clear();
 }
 
 // ---- generations ----

@@ -41,9 +41,14 @@ class Oracle {
   void check_retained();
 
   void on_damage(const CheckpointName& name) { damaged_.insert(name); }
-  // An operator opened a new job from this checkpoint (nothing: from the beginning), whose generations come after those
+  // What the disk tells of the jobs before.
+  struct Traces {
+    Generation generation;
+    std::int64_t sequence = 0;
+  };
+  // An operator opened a new job from this checkpoint (nothing: from the beginning), whose numbers come after those
   // that left traces.
-  void on_resume(const std::optional<HeadDocument>& from, Generation newest_trace);
+  void on_resume(const std::optional<HeadDocument>& from, const Traces& traces);
 
   void pause(bool is_paused) { is_paused_ = is_paused; }  // an operator writes keys
 
@@ -70,7 +75,6 @@ class Oracle {
   std::map<std::string, HeadDocument> by_manifest_;
   std::map<Generation, std::vector<std::string>> committers_;
   std::set<CheckpointName> damaged_;
-  std::set<std::string> registered_;  // member keys that there ever were
   Generation newest_generation_;
   std::int64_t highest_sequence_ = 0;
   bool has_resumed_ = false;

@@ -72,7 +72,7 @@ class Process {
   Tick computing_since = -1;  // −1: it does not compute
   std::string spec;           // what it believes the job is
   std::string secret;
-  std::uint64_t data_cursor = 0;  // only a mistake looks at it
+  std::int64_t data_cursor = 0;  // only a mistake looks at it
 
  private:
   void begin_incarnation();

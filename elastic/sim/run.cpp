@@ -190,6 +190,7 @@ void Run::own_blocks_of(TrainingState state) {
 
 void Run::base_is_in_place() {
   is_training_ = true;
+  if (self_.process().data_cursor > 0) cursor_error_ = self_.process().data_cursor - state_.position.value;
   window_began_ = self_.process().now();
   self_.process().world().tell(self_.process().name(), [&] {
     return "trains in generation " + std::to_string(start_.generation.group.attempt.generation.value) +

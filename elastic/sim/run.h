@@ -104,6 +104,7 @@ class Run : public std::enable_shared_from_this<Run> {
   std::vector<WorkerId> arrivals_;                                        // of the present window's, in their order
   std::vector<Consumed> consumed_;                                        // by this worker, of the unfinished window
   bool is_exchanging_ = false;
+  std::int64_t cursor_error_ = 0;  // of a worker that goes by a cursor of its own
   WindowStop stop_ = WindowStop::kNo;
   std::int64_t round_ = 0;  // the next one
   std::int64_t started_ = -1;

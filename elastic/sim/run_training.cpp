@@ -49,7 +49,8 @@ void Run::compute(std::int64_t from, std::int64_t to) {
   for (std::int64_t position = first; position < end; ++position) {
     Consumed minibatch{position, position};
     if (process.world().mutation == Mutation::kCursorPerWorker) {
-      minibatch.sample = static_cast<std::int64_t>(process.data_cursor++);
+      minibatch.sample = position + cursor_error_;
+      process.data_cursor = minibatch.sample + 1;
     }
     for (const auto& [block, state] : state_.blocks) {
       state_.gradients[block].push_back({position, gradient_of(process.world().seed, block, minibatch, state)});

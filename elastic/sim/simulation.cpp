@@ -43,8 +43,9 @@ class Simulation {
  private:
   void set_up() {
     world_.job.min_workers = static_cast<int>(dice_.between(1, 3));
-    world_.job.round_time = dice_.between(40, 400) * kMillisecond;
-    world_.job.save_every = dice_.between(1, 3);
+    const bool is_slow = dice_.one_in(4);  // so that somebody's time to leave is shorter than a window
+    world_.job.round_time = (is_slow ? dice_.between(500, 1'500) : dice_.between(40, 400)) * kMillisecond;
+    world_.job.save_every = is_slow ? 1 : dice_.between(1, 3);
     if (dice_.one_in(8)) world_.job.steps = dice_.between(5, 60);
     const std::int64_t workers = world_.job.min_workers + dice_.below(6);
     if (dice_.one_in(2)) world_.job.expected_workers = static_cast<int>(workers);
@@ -85,20 +86,21 @@ class Simulation {
     for (Process* process : world_.running()) process->kill();
     world_.store.reset();
     std::vector<HeadDocument> heads;
-    std::int64_t newest_generation = 0;
+    Oracle::Traces traces;
     for (const std::string& path : world_.disk.list("")) {
       if (const auto name = parse_checkpoint_name(directory_of(path))) {
-        newest_generation = std::max(newest_generation, name->generation.value);
+        traces.generation = std::max(traces.generation, name->generation);
       }
       if (!path.ends_with("/committed")) continue;
       const auto head = parse_head_document(*world_.disk.read(path));
+      if (head) traces.sequence = std::max(traces.sequence, head->sequence);
       if (head && load_checkpoint(world_.disk, *head, false)) heads.push_back(*head);
     }
     std::sort(heads.begin(), heads.end(), [](const auto& a, const auto& b) { return a.sequence > b.sequence; });
     const auto from = heads.empty() ? std::nullopt : std::optional(heads.front());
     world_.tell("OPERATOR", [&] { return "resumes from " + (from ? to_string(from->name) : "the beginning"); });
-    world_.oracle.on_resume(from, {newest_generation});
-    world_.job.first_generation = {newest_generation + 1};
+    world_.oracle.on_resume(from, traces);
+    world_.job.first_generation = traces.generation.next();
     Txn txn{{}, {put(world_.keys.spec(), world_.job.spec)}};
     if (from) {
       txn.then.push_back(put(world_.keys.head(), to_text(record_of(*from))));

@@ -38,7 +38,6 @@ struct Writer::Job : std::enable_shared_from_this<Job> {
     }
     shard_path = to_string(cut.name) + "/shard-" + tag;
     files.push_back({shard_path, to_text(shard)});
-    if (process.world().mutation == Mutation::kAckBeforeSync) acknowledge({shard_path, "", 0});
     step(0, 0);
   }
 
@@ -71,12 +70,14 @@ struct Writer::Job : std::enable_shared_from_this<Job> {
     if (part == 0) return disk.create(file.path, is_anonymous());
     if (part == 1) return disk.write(file.path, text.substr(0, text.size() / 2));
     if (part == 2) return disk.write(file.path, text.substr(text.size() / 2));
+    if (process.world().mutation == Mutation::kAckBeforeSync) return {};
     Status synced = disk.sync(file.path);
     if (!synced && process.world().mutation == Mutation::kSyncAgain) synced = disk.sync(file.path);
     return synced;
   }
 
   void sync_directories() {
+    if (process.world().mutation == Mutation::kAckBeforeSync) return acknowledge({shard_path, "", 0});
     if (process.world().mutation != Mutation::kNoDirectorySync) {
       process.world().disk.sync_directory(directory());
       process.world().disk.sync_directory(directory_of(shard_path));

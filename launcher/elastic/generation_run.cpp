@@ -98,7 +98,7 @@ TrainingEnded GenerationRun::work() {
     if (is_donor()) {
       close_to_others();
       transport.leave();
-      return {start_.generation.group.attempt, TrainingEnded::How::kHandedOver, held_base(), {}, false, {}};
+      return {start_.generation.group.attempt, TrainingEnded::How::kHandedOver, held_base(), {}, false, {}, false};
     }
     moved = std::move(state).value();
   }
@@ -113,7 +113,7 @@ TrainingEnded GenerationRun::work() {
   // A peer that dies from now on is no loss to this generation, which has ended.
   close_to_others();
   (void)transport.close(kGoodbyePatience);
-  TrainingEnded ended{start_.generation.group.attempt, TrainingEnded::How::kStopped, {}, {}, false, {}};
+  TrainingEnded ended{start_.generation.group.attempt, TrainingEnded::How::kStopped, {}, {}, false, {}, false};
   ended.held.position = result_->resume.position;
   ended.held.of = start_.generation.group.attempt.generation;
   if (trained->end == trainer::RunEnd::kAllSteps) {
@@ -135,7 +135,8 @@ elastic::HeldRecord GenerationRun::held_base() const {
 
 TrainingEnded GenerationRun::broken(const Error& error) {
   trainer::Transport& transport = *start_.connection.transport;
-  TrainingEnded ended{start_.generation.group.attempt, TrainingEnded::How::kBroken, held_base(), {}, false, error};
+  TrainingEnded ended{
+      start_.generation.group.attempt, TrainingEnded::How::kBroken, held_base(), {}, false, error, base_is_damaged_};
   if (const auto lost = transport.lost(); lost && !is_aborted_) {
     ended.lost = start_.generation.group.connected()[lost->worker];
     ended.lost_is_dead = lost->how == trainer::LostPeer::How::kClosed;
@@ -189,16 +190,29 @@ Status GenerationRun::restore_checkpoint(trainer::TrainOptions& options, trainer
     return Error{ErrorCode::kUnavailable, "HEAD is not the checkpoint that the generation starts from", ""};
   }
   auto manifest = storage::read_manifest(ground_.checkpoints.ports(), *start_.head);
-  if (!manifest) return manifest.error();
+  if (!manifest) return damaged_base(manifest.error());
   manifest_ = std::move(manifest).value();
   options.resume = resume_point(*manifest_, plan());
   hooks.restore = [this, threads = writer_setup().threads](const trainer::StageLayout& layout,
                                                            const trainer::StageState& state) {
     const trainer::TrainOptions& wanted = ground_.request.options;
-    return restore_stage(ground_.checkpoints.files(), *manifest_, wanted.model, wanted.accumulation, layout, state,
-                         threads);
+    const Status restored = restore_stage(ground_.checkpoints.files(), *manifest_, wanted.model, wanted.accumulation,
+                                          layout, state, threads);
+    return restored ? Status() : Status(damaged_base(restored.error()));
   };
   return {};
+}
+
+// Falling back changes what the job descends from, which is for `everstep resume` to record.
+Error GenerationRun::damaged_base(Error error) {
+  const bool is_damage = error.code == ErrorCode::kDataLoss || error.code == ErrorCode::kNotFound;
+  if (!is_damage) return error;
+  base_is_damaged_ = true;
+  error.code = ErrorCode::kDataLoss;
+  error.message = "the newest checkpoint is damaged: " + error.message;
+  error.hint = "everstep resume --from=" + ground_.request.checkpoints->store.path() +
+               " goes on from the newest one that verifies";
+  return error;
 }
 
 trainer::TrainHooks GenerationRun::hooks() {

@@ -90,6 +90,7 @@ class GenerationRun {
   Result<trainer::MovedState> move_base();
   Result<trainer::TrainResult> train_from(const std::optional<trainer::MovedState>& moved);
   Status restore_checkpoint(trainer::TrainOptions& options, trainer::TrainHooks& hooks);
+  Error damaged_base(Error error);
   trainer::TrainHooks hooks();
   WriterSetup writer_setup() const;
 
@@ -102,6 +103,7 @@ class GenerationRun {
   std::unique_ptr<CheckpointWriter> writer_;  // a donor has none
   std::optional<storage::Manifest> manifest_;
   std::atomic<bool> has_updated_{false};
+  bool base_is_damaged_ = false;
   std::atomic<bool> is_aborted_{false};
   std::mutex transport_mutex_;  // between the training thread that leaves the transport and others that look at it
   bool has_left_ = false;

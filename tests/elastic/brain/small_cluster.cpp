@@ -39,12 +39,8 @@ void SmallCluster::add(std::uint64_t number, bool is_warm) {
   const LeaseId lease = store_.grant();
   MemberRecord self{id, "worker-" + std::to_string(number), "host", "address", MemberState::kWarming, "", 0, ""};
   AgentOptions agent{keys_, self, std::string(kSpec), lease, 10 * kTicksPerSecond, 60 * kTicksPerSecond, {}, {}};
-  CoordinatorOptions options{.keys = keys_,
-                             .self = id,
-                             .first_generation = Generation{1},
-                             .is_authentic = {},
-                             .plan = wide_plan,
-                             .nonce = {}};
+  CoordinatorOptions options{
+      .keys = keys_, .self = id, .first_generation = Generation{1}, .is_authentic = {}, .plan = wide_plan, .nonce = {}};
   options.lease = lease;
   options.min_workers = min_workers_;
   options.join_debounce = 2000 * kMillisecond;

@@ -71,8 +71,16 @@ TEST_F(Agent, RejoinsWhenItsLeaseIsGone) {
 
 TEST_F(Agent, FencesItselfWhileItsPeersCanRenew) {
   register_it();
-  const Tick now = kTtl * 3 / 4;
-  EXPECT_THAT(all<Rejoin>(step(RenewalNews{0, kTtl * 2 / 3}, now)), SizeIs(1));
+  const Tick heard = kTtl * 3 / 4;
+  EXPECT_THAT(all<Rejoin>(step(RenewalNews{0, kTtl * 2 / 3}, heard)), IsEmpty());
+  EXPECT_THAT(all<Rejoin>(step(RenewalNews{0, heard}, heard + kTtl / 6)), SizeIs(1));
+}
+
+TEST_F(Agent, NeedNotBeTheFirstToReachAStoreThatIsBack) {
+  register_it();
+  const Tick heard = 2 * kTtl;
+  EXPECT_THAT(all<Rejoin>(step(RenewalNews{0, heard}, heard)), IsEmpty());
+  EXPECT_THAT(all<Rejoin>(step(RenewalNews{heard + kTtl / 12, heard}, heard + kTtl / 6)), IsEmpty());
 }
 
 TEST_F(Agent, GoesOnWithoutTheStoreAsLongAsNobodyCanRenew) {
