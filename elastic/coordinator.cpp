@@ -231,8 +231,11 @@ void Coordinator::start(const Situation& seen, Tick now) {
 
 bool Coordinator::is_broken(const Situation& seen) const {
   if (seen.live_workers().size() < seen.generation->group.plan.workers.size()) return true;
-  return std::any_of(seen.held.begin(), seen.held.end(),
-                     [&](const auto& held) { return !seen.drain || !held.second.position; });
+  // Whoever was drained tells of this generation; whoever has only what it started from never came to train.
+  const auto is_drained = [&](const HeldRecord& held) {
+    return seen.drain && held.position && held.of == seen.generation->group.attempt.generation;
+  };
+  return std::any_of(seen.held.begin(), seen.held.end(), [&](const auto& held) { return !is_drained(held.second); });
 }
 
 void Coordinator::recover(const Situation& seen, Tick now) {

@@ -255,6 +255,7 @@ void Injector::hit_store(Fault fault) {
       world_.queue.after(dice_.between(1, 10) * kSecond, [this] {
         if (world_.now() >= until_) return;
         world_.faults.add(Fault::kStoreReplaced);
+        world_.oracle.pause(true);  // what happens in a store that went back in time counts for nothing
         world_.store.replace(dice_.one_in(2));
         world_.call_operator("the store is another one");
       });

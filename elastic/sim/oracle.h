@@ -50,7 +50,8 @@ class Oracle {
   // that left traces.
   void on_resume(const std::optional<HeadDocument>& from, const Traces& traces);
 
-  void pause(bool is_paused) { is_paused_ = is_paused; }  // an operator writes keys
+  // While the store is not the job's, and while an operator writes keys.
+  void pause(bool is_paused) { is_paused_ = is_paused; }
 
   const std::optional<HeadDocument>& head() const { return head_; }
   std::int64_t commits() const { return commits_; }

@@ -131,6 +131,18 @@ TEST_P(KvContract, PrefixesAreListedAndDeletedInTheOrderOfKeys) {
   EXPECT_EQ(content(), (Lines{"/p=0", "/p0=8", "/q=9"}));
 }
 
+TEST_P(KvContract, ReadsSeeWhatTheirTransactionHasPutBeforeThem) {
+  done({{}, {put("/b", "old")}});
+  const TxnReply reply =
+      done({{}, {get("/a"), list("/"), put("/a", "1"), put("/b", "new"), list("/"), get("/c"), get("/b")}});
+  std::vector<Lines> lines;
+  for (const auto& items : reply.reads) {
+    lines.emplace_back();
+    for (const KeyValue& item : items) lines.back().push_back(item.key + "=" + item.value);
+  }
+  EXPECT_EQ(lines, (std::vector<Lines>{{}, {"/b=old"}, {}, {}, {"/a=1", "/b=new"}, {}, {"/b=new"}}));
+}
+
 TEST_P(KvContract, TheEmptyPrefixIsEverything) {
   done({{}, {put("a", "1"), put("\xff\xff", "2"), put(std::string(1, '\0'), "3")}});
   EXPECT_EQ(done({{}, {list("")}}).reads.at(0).size(), 3U);

@@ -74,6 +74,20 @@ TEST_F(Training, StopsInsideAWindowAtTheRoundAfterTheHighestPromised) {
   }
 }
 
+// Found by the simulator: somebody who could not connect held what it had before, and the drain waited for the others,
+// who waited for it.
+TEST_F(Training, DoesNotWaitForADrainInWhichSomebodyNeverBegan) {
+  cluster.drains = false;
+  const Attempt attempt = cluster.generation()->group.attempt;
+  const HeldRecord before{false, Position{8}, Generation{attempt.generation.value - 1}};
+  cluster.write({{},
+                 {put(cluster.keys().drain(), to_text(DrainRecord{attempt, false, {}, false, false, "a join"})),
+                  put(cluster.keys().held(attempt, worker(3)), to_text(before))}});
+  cluster.settle(60);
+  cluster.settle(3000);
+  EXPECT_EQ(number(), 2);
+}
+
 TEST_F(Training, EvictsTheDeadLeaderAndGoesOnFromTheBeginningWithoutACheckpoint) {
   const std::string leader = cluster.view().find(cluster.keys().leader())->value;
   ASSERT_EQ(leader, to_text(LeaderRecord{worker(1)}));

@@ -26,7 +26,7 @@ TEST(EtcdTls, CertificatesOfOneAuthorityAreTaken) {
 std::string refusal_of(const EtcdOptions& options) {
   const auto store = connect_etcd(options);
   if (!store) return store.error().line();
-  const auto reply = (*store)->transact(kRead, seconds(2));
+  const auto reply = (*store)->transact(kRead, seconds(1));
   return reply ? "taken" : reply.error().line();
 }
 
