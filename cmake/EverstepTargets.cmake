@@ -51,7 +51,7 @@ function(everstep_program name)
 endfunction()
 
 function(everstep_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;DEPENDS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;PROCESSORS" "SOURCES;DEPENDS;LABELS")
   list(LENGTH arg_LABELS label_count)
   if(NOT label_count EQUAL 1) # gtest_discover_tests of CMake 3.25 would silently take the second for a property
     message(FATAL_ERROR "the test ${name} has ${label_count} labels (hint: give the one that names its level)")
@@ -59,10 +59,14 @@ function(everstep_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
+  if(NOT arg_PROCESSORS) # how many of them one test keeps busy
+    set(arg_PROCESSORS 1)
+  endif()
   add_executable(${name} ${arg_SOURCES})
   everstep_compile_rules(${name})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+                       PROCESSORS ${arg_PROCESSORS})
 endfunction()
 
 function(everstep_bench name)

@@ -1,6 +1,7 @@
 #include "elastic/worker_agent.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/log_line.h"
@@ -172,7 +173,9 @@ void WorkerAgent::obey(GenerationRecord record, Revision modified) {
   if (has(group.plan.spares, id())) role = Role::kSpare;
   if (has(group.donors, id())) role = Role::kDonor;
   if (has(group.plan.workers, id())) role = Role::kWorker;
-  disconnect_all_but({group.attempt});
+  std::vector<Attempt> kept{group.attempt};
+  if (proposal_ && proposal_->attempt.generation > group.attempt.generation) kept.push_back(proposal_->attempt);
+  disconnect_all_but(kept);
   const std::string number = std::to_string(group.attempt.generation.value);
   if (role == Role::kNone && leaving_) {
     return leave(Error{ErrorCode::kCancelled, "left as asked: " + leaving_->reason, {}});
@@ -197,7 +200,7 @@ void WorkerAgent::look_at_peers(const View& view) {
     if (is_there || !was_there) continue;
     if (part_->is_running() && !part_->aborted) break_off("worker " + to_string(peer) + " is gone");
     if (part_->begun || part_->ended) continue;
-    disconnect_all_but({});
+    give_up(part_->record.group.attempt);
     part_->ended = true;
     part_->held = in_memory_.value_or(HeldRecord{});
   }
@@ -287,16 +290,25 @@ void WorkerAgent::connect(const GroupRecord& group) {
 }
 
 void WorkerAgent::disconnect_all_but(const std::vector<Attempt>& kept) {
+  const Generation present = part_ ? part_->record.group.attempt.generation : Generation{};
   for (auto link = links_.begin(); link != links_.end();) {
-    if (std::find(kept.begin(), kept.end(), link->first) != kept.end()) {
-      ++link;
-      continue;
-    }
-    const bool in_use = part_ && part_->record.group.attempt == link->first && part_->begun;
-    if (!in_use) decide(Disconnect{link->first}, "attempt " + to_string(link->first) + " is given up");
-    link_errors_.erase(link->first);
-    link = links_.erase(link);
+    const Attempt attempt = link->first;
+    const bool keeps = std::find(kept.begin(), kept.end(), attempt) != kept.end();
+    if (!keeps) give_up(attempt);
+    const bool is_past = !keeps && attempt.generation <= present;
+    if (is_past) link_errors_.erase(attempt);
+    link = is_past ? links_.erase(link) : std::next(link);
   }
+}
+
+// For good: peers may be connected to what is thrown away here, and would not notice a second try.
+void WorkerAgent::give_up(const Attempt& attempt) {
+  const auto link = links_.find(attempt);
+  if (link == links_.end() || link->second == Link::kFailed) return;
+  const bool in_use = part_ && part_->record.group.attempt == attempt && part_->begun;
+  if (!in_use) decide(Disconnect{attempt}, "attempt " + to_string(attempt) + " is given up");
+  link->second = Link::kFailed;
+  link_errors_[attempt] = "it was given up";
 }
 
 void WorkerAgent::break_off(const std::string& reason) {

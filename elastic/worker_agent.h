@@ -38,7 +38,8 @@ inline constexpr Tick kRetryAfter = kTicksPerSecond / 5;
 // Rules:
 //  * it obeys only a `gen` that is newer than all it obeyed before; named or not, what it did before that is over
 //  * named before and not now: Rejoin as a new incarnation. So does whoever finds its own member key gone
-//  * a proposal is connected to beside the training; nothing else follows from it
+//  * a proposal is connected to beside the training; nothing else follows from it. What was given up once is not tried
+//    again: a generation that is opened on it all the same has failed
 //  * whoever saw a connection close deletes members/<lost> (and `leader` if that was the leader) by a transaction that
 //    compares when it was created, and the generation; whoever saw silence writes suspect/
 //  * a worker of its generation that was there and is gone from the view: Abort, since nothing more can come of it
@@ -146,6 +147,7 @@ class WorkerAgent {
 
   void connect(const GroupRecord& group);
   void disconnect_all_but(const std::vector<Attempt>& kept);
+  void give_up(const Attempt& attempt);
   void break_off(const std::string& reason);
   void rejoin(const std::string& reason);
   void leave(std::optional<Error> error);

@@ -39,6 +39,7 @@ class Process {
   std::uint64_t life() const { return life_; }
   bool is_running() const { return runs_; }
   bool is_stopped() const { return is_stopped_; }
+  bool is_leaving() const { return notice_.has_value(); }
   std::optional<WorkerId> incarnation_id() const;
   std::string state() const;  // for people
 

@@ -70,7 +70,10 @@ class Simulation {
 
   void bring_up_enough() {
     std::size_t healthy = 0;
-    for (Process* process : world_.running()) healthy += process->is_stopped() || process->ailments.hangs ? 0 : 1;
+    for (Process* process : world_.running()) {
+      const bool stays = !process->is_stopped() && !process->ailments.hangs && !process->is_leaving();
+      healthy += stays ? 1 : 0;
+    }
     const auto wanted = static_cast<std::size_t>(world_.job.min_workers) + 1;
     for (; healthy < wanted; ++healthy) world_.add_process().start();
   }

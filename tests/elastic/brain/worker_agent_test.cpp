@@ -96,5 +96,39 @@ TEST_F(Agent, LeavesAtOnceWhenNothingNeedsIt) {
   EXPECT_EQ(exits.front().error->code, ErrorCode::kCancelled);
 }
 
+GroupRecord group_of(std::int64_t generation, std::uint32_t nonce) {
+  GroupRecord group;
+  group.attempt = {{generation}, nonce};
+  group.plan = *wide_plan({{worker(1), "h"}, {worker(2), "h"}}, nullptr);
+  return group;
+}
+
+// Found by the simulator: it connected a second time for the same attempt, while peers had the first connection.
+TEST_F(Agent, KeepsWhatItConnectsForAProposalWhenItObeysTheGenerationBefore) {
+  register_it();
+  view.apply({{false, {keys.proposal(), to_text(group_of(2, 7)), 3, 3, 0}}});
+  EXPECT_THAT(all<Connect>(step(Looked{})), SizeIs(1));
+  view.apply({{false, {keys.generation(), to_text(GenerationRecord{group_of(1, 5), worker(2), {}, {}, ""}), 4, 4, 0}}});
+  const Decision obeys = step(Looked{});
+  EXPECT_THAT(all<Disconnect>(obeys), IsEmpty());
+  ASSERT_THAT(all<Connect>(obeys), SizeIs(1));
+  EXPECT_EQ(all<Connect>(obeys).front().group.attempt, (Attempt{{1}, 5}));
+}
+
+TEST_F(Agent, TriesNothingAgainThatItGaveUp) {
+  register_it();
+  const std::string proposal = to_text(group_of(2, 7));
+  view.apply({{false, {keys.proposal(), proposal, 3, 3, 0}}});
+  EXPECT_THAT(all<Connect>(step(Looked{})), SizeIs(1));
+  view.apply({{true, {keys.proposal(), {}, 0, 4, 0}}});
+  EXPECT_THAT(all<Disconnect>(step(Looked{})), SizeIs(1));
+  view.apply({{false, {keys.generation(), to_text(GenerationRecord{group_of(2, 7), worker(2), {}, {}, ""}), 5, 5, 0}}});
+  const Decision obeys = step(Looked{});
+  EXPECT_THAT(all<Connect>(obeys), IsEmpty());
+  const auto sends = all<Send>(obeys);
+  ASSERT_THAT(sends, SizeIs(1));
+  EXPECT_EQ(sends.front().txn.then.front().key, keys.held({{2}, 7}, worker(1))) << "it cannot take part";
+}
+
 }  // namespace
 }  // namespace everstep::elastic::test

@@ -254,6 +254,18 @@ void ElasticJob::expect_proofs(const Words& more) const {
   }
 }
 
+std::vector<Stretch> ElasticJob::stretches() const {
+  const auto json = storage::parse_json(run_program({"audit", path("saves"), "--json"}).out);
+  if (!json) return {};
+  std::vector<Stretch> found;
+  const auto all = storage::JsonReader(*json).elements_at("stretches");
+  for (const storage::JsonReader& one : all ? *all : std::vector<storage::JsonReader>()) {
+    found.push_back({static_cast<int>(*one.integer_at("generation")), *one.text_at("plan"),
+                     static_cast<int>(*one.integer_at("from")), static_cast<int>(*one.integer_at("to"))});
+  }
+  return found;
+}
+
 std::string ElasticJob::log() const { return ended_ ? ended_->log : train_->log(); }
 
 std::string ElasticJob::story() const {

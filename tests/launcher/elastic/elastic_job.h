@@ -21,6 +21,14 @@ struct GenerationLine {
   int redone = 0;
 };
 
+// What a generation committed, as `everstep audit` tells it.
+struct Stretch {
+  int generation = 0;
+  std::string plan;
+  int from = 0;
+  int to = 0;
+};
+
 // Runs jobs of real processes: `everstep train` with an etcd of its own or a given one, and further workers. Logs tell
 // it when to go on with a test; what is true of a job in the end is proved by `everstep audit` and `everstep replay`.
 // All processes end with the test.
@@ -63,6 +71,7 @@ class ElasticJob : public CommandFiles {
   void expect_nobody_left() const;
   // By audit and replay: each minibatch once, the chain of commits, checkpoints that restore, the bits of a replay.
   void expect_proofs(const Words& more = {}) const;
+  std::vector<Stretch> stretches() const;
 
   // Everything that was logged, for a test that fails.
   std::string story() const;

@@ -77,7 +77,7 @@ everstep_goodput_ratio{everstep_job="first",worker="host-1"} 0.96
 everstep_saves_total{everstep_job="first",worker="host-1",result="done"} 5
 everstep_saves_total{everstep_job="first",worker="host-1",result="skipped"} 1
 everstep_saves_total{everstep_job="first",worker="host-1",result="failed"} 2
-# HELP everstep_fenced_frames_total Frames of older generations that were dropped.
+# HELP everstep_fenced_frames_total Calls and frames of generations and tries that were over, refused.
 # TYPE everstep_fenced_frames_total counter
 everstep_fenced_frames_total{everstep_job="first",worker="host-1"} 7
 # HELP everstep_stall_seconds_total Time without training because of changes of membership.
