@@ -38,6 +38,19 @@ std::string number_text(double value, int max_decimals) {
   return text == "-0" ? "0" : text;
 }
 
+std::string grouped(std::int64_t number) {
+  std::string text = std::to_string(number);
+  const std::ptrdiff_t first_digit = number < 0 ? 1 : 0;
+  for (auto place = std::ssize(text) - 3; place > first_digit; place -= 3) {
+    text.insert(static_cast<std::size_t>(place), 1, ',');
+  }
+  return text;
+}
+
+std::string counted(std::int64_t count, std::string_view one, std::string_view many) {
+  return grouped(count) + " " + std::string(count == 1 ? one : many);
+}
+
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r";
   const std::size_t first = text.find_first_not_of(kBlanks);

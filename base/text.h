@@ -17,6 +17,12 @@ std::string fixed_text(double value, int decimals);
 // The number with at most so many digits after the point, without trailing zeros: number_text(2.50, 2) is "2.5".
 std::string number_text(double value, int max_decimals);
 
+// "9,600"
+std::string grouped(std::int64_t number);
+
+// "1 window", "9,600 windows"
+std::string counted(std::int64_t count, std::string_view one, std::string_view many);
+
 // The text without blanks, tabs and carriage returns at its ends.
 std::string_view trimmed(std::string_view text);
 

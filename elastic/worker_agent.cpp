@@ -239,7 +239,10 @@ std::optional<DrainRecord> WorkerAgent::drain_of_part(const View& view) const {
 void WorkerAgent::look_at_drain(const View& view) {
   const auto drain = drain_of_part(view);
   if (!drain) return;
-  if (drain->ends_job && part_->ended && part_->has_written(Write::kHeld)) {
+  const bool stands_by = part_->role == Role::kNone || part_->role == Role::kSpare;
+  const bool has_stopped =
+      stands_by ? is_stopped_for_spectators(view) : part_->ended && part_->has_written(Write::kHeld);
+  if (drain->ends_job && has_stopped) {
     return leave(Error{ErrorCode::kCancelled, "the job was stopped: " + drain->reason, {}});
   }
   const Revision modified = view.modified(options_.keys.drain());
@@ -248,6 +251,16 @@ void WorkerAgent::look_at_drain(const View& view) {
   if (!drain->inside_window) return decide(StopAtWindow{drain->saves || drain->ends_job}, drain->reason);
   if (drain->stop_round) return decide(StopAtRound{*drain->stop_round}, drain->reason);
   if (!std::exchange(part_->asked_promise, true)) decide(PromiseRound{}, drain->reason);
+}
+
+// Those who only stand by go last: one of them may lead. Whoever came after the stop was asked for is there to go on.
+bool WorkerAgent::is_stopped_for_spectators(const View& view) const {
+  if (view.created(options_.keys.member(id())) > view.modified(options_.keys.drain())) return false;
+  const GroupRecord& group = part_->record.group;
+  return std::all_of(group.plan.workers.begin(), group.plan.workers.end(), [&](const WorkerId& worker) {
+    const bool is_there = view.find(options_.keys.member(worker)) != nullptr;
+    return !is_there || view.find(options_.keys.held(group.attempt, worker)) != nullptr;
+  });
 }
 
 bool WorkerAgent::is_needed() const {

@@ -53,7 +53,7 @@ inline constexpr Tick kRetryAfter = kTicksPerSecond / 5;
 //  * whoever cannot read the checkpoint to start from leaves and says so: others may have better luck, and if nobody
 //  has,
 //    a job that ends is better than one that tries for ever
-//  * a drain that saves lets the leaving go once they stopped; one that ends the job, everybody
+//  * a drain that saves lets the leaving go once they stopped; one that ends the job, everybody who was there by then
 class WorkerAgent {
  public:
   explicit WorkerAgent(AgentOptions options);
@@ -131,6 +131,7 @@ class WorkerAgent {
   void look_at_drain(const View& view);
   void look_at_leaving(const View& view, Tick now);
   void begin_if_connected();
+  bool is_stopped_for_spectators(const View& view) const;
   bool is_needed() const;
   std::optional<DrainRecord> drain_of_part(const View& view) const;
 

@@ -37,6 +37,10 @@ void CommitTerm::later(Tick delay, std::function<void()> action) {
 
 void CommitTerm::take(const CheckpointName& name, int rank, const AckRecord& ack) {
   if (settled_ && settled_->name == name) return untold.push_back(*settled_);
+  // A late one, of a checkpoint that was settled long ago, must not disturb the one that is being collected.
+  const bool is_old = (settled_ && name.position <= settled_->name.position) ||
+                      (collection_ && name.position < collection_->name.position);
+  if (is_old) return;
   if (ack.shard.empty()) {
     collection_.reset();
     return give_up(name);
@@ -157,7 +161,9 @@ void CommitTerm::advance(const std::shared_ptr<Attempted>& next) {
     }
     if (now != next->replaced) return fail(next, false);
     const HeadCommit::Expected expected{right_.generation, *item ? (*item)->modified : 0, right_.leader};
-    next->commit.emplace(process_.world().keys, expected, record_of(next->head));
+    const Keys& keys = process_.world().keys;
+    next->commit.emplace(keys, expected, record_of(next->head),
+                         keys.acks(generation_.group.attempt, to_string(next->head.name)));
     next->give_up = process_.world().now() + kPatience;
     send_commit(next);
   });
@@ -218,6 +224,7 @@ void CommitTerm::fail(const std::shared_ptr<Attempted>& next, bool is_overtaken)
 }
 
 void CommitTerm::give_up(const CheckpointName& name) {
+  process_.world().tell(process_.name(), [&] { return "as leader: abandons checkpoint " + to_string(name); });
   settled_ = Verdict{name, false};
   untold.push_back(*settled_);
 }

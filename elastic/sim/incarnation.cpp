@@ -16,6 +16,11 @@ constexpr Tick kRenewDeadline = kSecond / 2;
 constexpr Tick kListEvery = 10 * kSecond;
 constexpr Tick kLongestSleep = kSecond / 2;
 
+bool is_stop(const Effect& effect) {
+  return std::holds_alternative<StopAtWindow>(effect) || std::holds_alternative<PromiseRound>(effect) ||
+         std::holds_alternative<StopAtRound>(effect);
+}
+
 std::string mac_of(const std::string& text, const std::string& secret) { return digest_of(secret + text); }
 
 }  // namespace
@@ -211,7 +216,9 @@ void Incarnation::step_coordinator(const std::variant<Looked, Replied>& event) {
 void Incarnation::do_effects(const Decision& decision, bool by_agent) {
   take_wake(decision.wake_at);
   if (!decision.reason.empty()) {
-    process_.world().tell(process_.name(), [&] { return (by_agent ? "" : "as leader: ") + decision.reason; });
+    const bool stops = std::any_of(decision.effects.begin(), decision.effects.end(), is_stop);
+    const std::string what = by_agent ? (stops ? "is asked to stop: " : "") : "as leader: ";
+    process_.world().tell(process_.name(), [&] { return what + decision.reason; });
   }
   std::vector<std::function<void()>> tasks;
   for (const Effect& effect : decision.effects) {

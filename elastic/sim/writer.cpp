@@ -87,6 +87,10 @@ struct Writer::Job : std::enable_shared_from_this<Job> {
 
   // Putting the same again changes nothing, so an unknown outcome is simply tried again.
   void acknowledge(const AckRecord& ack) {
+    process.world().tell(process.name(), [&] {
+      return (ack.shard.empty() ? "failed to save " : "saved its part of ") + to_string(cut.name) +
+             (ack.error.empty() ? "" : ": " + ack.error);
+    });
     const Keys& keys = process.world().keys;
     const Txn txn{{modified_at(keys.generation(), opened)},
                   {put(keys.ack(attempt, to_string(cut.name), self), to_text(ack))}};

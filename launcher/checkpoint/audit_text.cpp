@@ -1,25 +1,16 @@
 #include <algorithm>
 
+#include "base/text.h"
 #include "launcher/checkpoint/audit.h"
 #include "launcher/checkpoint/checkpoint_list.h"
 #include "launcher/checkpoint/long_work.h"
+#include "launcher/printable.h"
 #include "launcher/table.h"
 
 namespace everstep::launcher {
 namespace {
 
 using storage::Json;
-
-// "9,600"
-std::string grouped(std::int64_t number) {
-  std::string text = std::to_string(number);
-  for (auto place = std::ssize(text) - 3; place > 0; place -= 3) text.insert(static_cast<std::size_t>(place), 1, ',');
-  return text;
-}
-
-std::string counted(std::int64_t count, const std::string& what, const std::string& plural = "s") {
-  return grouped(count) + " " + what + (count == 1 ? "" : plural);
-}
 
 // Preload and cuts, which no table has room for, stay away.
 std::string short_plan(const std::string& plan) { return plan.substr(0, plan.find(" preload=")); }
@@ -30,9 +21,9 @@ Table stretches_table(const AuditReport& report) {
                    {"updates", Align::kRight},       {"minibatches", Align::kRight},
                    {"from position", Align::kRight}, {"to position", Align::kRight}};
   for (const AuditedStretch& stretch : report.stretches) {
-    table.rows.push_back({std::to_string(stretch.generation.value), short_plan(stretch.plan), grouped(stretch.updates),
-                          grouped(stretch.to.value - stretch.from.value), grouped(stretch.from.value),
-                          grouped(stretch.to.value)});
+    table.rows.push_back({std::to_string(stretch.generation.value), printable(short_plan(stretch.plan)),
+                          grouped(stretch.updates), grouped(stretch.to.value - stretch.from.value),
+                          grouped(stretch.from.value), grouped(stretch.to.value)});
   }
   return table;
 }
@@ -40,14 +31,14 @@ Table stretches_table(const AuditReport& report) {
 std::string held_text(Proof proof, const AuditReport& report) {
   switch (proof) {
     case Proof::kOnce:
-      return counted(report.minibatches, "minibatch", "es") + ", each exactly once" +
-             (report.skipped > 0 ? "; " + counted(report.skipped, "update") + " skipped" : "");
+      return counted(report.minibatches, "minibatch", "minibatches") + ", each exactly once" +
+             (report.skipped > 0 ? "; " + counted(report.skipped, "update", "updates") + " skipped" : "");
     case Proof::kChain:
-      return counted(report.commits, "commit") + ", " + grouped(report.kept) + " kept, linked without a gap by " +
-             counted(report.segments, "ledger segment") +
-             (report.fallbacks.empty() ? "" : "; " + counted(std::ssize(report.fallbacks), "fallback"));
+      return counted(report.commits, "commit", "commits") + ", " + grouped(report.kept) +
+             " kept, linked without a gap by " + counted(report.segments, "ledger segment", "ledger segments") +
+             (report.fallbacks.empty() ? "" : "; " + counted(std::ssize(report.fallbacks), "fallback", "fallbacks"));
     case Proof::kRestore:
-      return counted(report.kept, "checkpoint") + ", " + counted(report.files, "file") + ", " +
+      return counted(report.kept, "checkpoint", "checkpoints") + ", " + counted(report.files, "file", "files") + ", " +
              size_text(report.bytes) + ", all whole";
   }
   EVERSTEP_CHECK(false, "no such proof");
@@ -56,7 +47,7 @@ std::string held_text(Proof proof, const AuditReport& report) {
 std::string proof_line(Proof proof, const AuditReport& report) {
   std::vector<std::string> broken;
   for (const Violation& violation : report.violations) {
-    if (violation.proof == proof) broken.push_back(violation.object + " " + violation.what);
+    if (violation.proof == proof) broken.push_back(printable(violation.object + " " + violation.what));
   }
   const std::string start = std::string(to_string(proof)) + ": ";
   if (broken.empty()) return start + held_text(proof, report) + "\n";
@@ -99,8 +90,8 @@ std::string_view to_string(Proof proof) {
 
 std::string audit_text(const AuditReport& report, const StoreLocation& location) {
   std::string text = report.stretches.empty() ? "" : to_text(stretches_table(report));
-  for (const std::string& fallback : report.fallbacks) text += "fallback: " + fallback + "\n";
-  for (const std::string& orphan : report.orphans) text += "orphan: " + orphan + " was never committed\n";
+  for (const std::string& fallback : report.fallbacks) text += "fallback: " + printable(fallback) + "\n";
+  for (const std::string& orphan : report.orphans) text += "orphan: " + printable(orphan) + " was never committed\n";
   text += authenticity_line(location);
   for (const Proof proof : {Proof::kOnce, Proof::kChain, Proof::kRestore}) text += proof_line(proof, report);
   return text + (report.violations.empty() ? "audit: nothing lost, nothing doubled\n" : "");

@@ -39,8 +39,7 @@ Command audit_command() {
       "every minibatch was consumed exactly once (once), commits follow each other without a gap, one committer per "
       "generation, and no fallback is silent (chain), and every checkpoint that is kept is whole and can be read "
       "(restore).\nPrints a row per generation and plan, a line per proof, and ends with exit code 65 and the object "
-      "and "
-      "the place if one does not hold. A save that was never committed is listed and is no error.";
+      "and the place if one does not hold. A save that was never committed is listed and is no error.";
   spec.examples = {"everstep audit checkpoints", "everstep audit checkpoints --job=first --secret-file=job.secret"};
   spec.options = job_directory_options();
   spec.positional = job_directory_argument();

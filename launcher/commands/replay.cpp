@@ -30,12 +30,11 @@ CommandSpec replay_spec() {
   spec.summary = "Re-run a job's history on one process and compare every bit";
   spec.text =
       "Trains again what the ledger of a job says was trained: in one process and one thread, minibatch after "
-      "minibatch, "
-      "each with the versions of the weights that its plan gave it. Compares every committed loss, and weights, "
-      "moments "
-      "and gradients of every checkpoint that is kept on the way. Ends with exit code 65 at the first difference and "
-      "says where it is. Runs without --reproducible are compared within a tolerance, since the order of their sums is "
-      "their plan's.";
+      "minibatch, each with the versions of the weights that its plan gave it. Compares every committed loss, every "
+      "update that was skipped, and weights, moments and gradients of every checkpoint that is kept on the way. Says "
+      "from which step to which it went, and ends with exit code 65 at the first difference, or if HEAD or a "
+      "checkpoint on the way is damaged, and says where. Runs without --reproducible are compared within a tolerance, "
+      "since the order of their sums is their plan's.";
   spec.examples = {"everstep replay checkpoints", "everstep replay checkpoints --to=40",
                    "everstep replay checkpoints --from=100 --to=120 --data=/mnt/corpus.txt"};
   spec.options = job_directory_options({

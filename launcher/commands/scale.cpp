@@ -30,7 +30,7 @@ Outcome run(const Config& config, Streams& streams) {
   const Status asked = ask_for_workers(*tool.store, tool.keys(), workers);
   if (!asked) return asked.error();
   streams.out << "job " << tool.address.job << " is asked to have " << workers
-              << (workers == 1 ? " local worker" : " local workers") << "; it has "
+              << (workers == 1 ? " local worker" : " local workers") << "; with those of other hosts it has "
               << tool.view.below(tool.keys().members()).size() << " now\n";
   return {};
 }

@@ -70,10 +70,11 @@ std::string totals_text(const Totals& totals) {
          " resumed by hand";
 }
 
-Table fault_table(const elastic::sim::FaultCounts& counts) {
+Table fault_table(const elastic::sim::FaultCounts& counts, bool shows_all) {
   Table table;
   table.columns = {{"fault"}, {"what"}, {"times", Align::kRight}};
   for (const Fault fault : elastic::sim::all_faults()) {
+    if (!shows_all && counts.of(fault) == 0) continue;
     table.rows.push_back(
         {"F" + std::to_string(number_of(fault)), std::string(to_string(fault)), std::to_string(counts.of(fault))});
   }
@@ -108,7 +109,7 @@ Outcome run(const Config& config, Streams& streams) {
   }
   progress.clear();
   streams.out << (request.trace ? "\n" : "") << totals_text(totals) << ": all oracles hold\n\n"
-              << to_text(fault_table(totals.faults));
+              << to_text(fault_table(totals.faults, !request.trace));
   return {};
 }
 

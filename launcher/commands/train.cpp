@@ -159,13 +159,17 @@ Command train_command() {
   spec.name = "train";
   spec.summary = "Train a model with worker processes on this host";
   spec.text =
-      "Plans as everstep plan does, starts one process per worker, trains, and prints the result. A worker that dies "
-      "or "
-      "is silent for too long ends the run. Ctrl-C or SIGTERM ends it after the current window, a second one at once.\n"
+      "Starts an etcd (or uses the one of --etcd), creates a job there and one process per worker, and stays until the "
+      "job is finished; then it prints the result. Workers may come and go meanwhile: everstep worker, scale and drain, "
+      "signals, notices of the cloud, deaths. The others go on under a new plan, made as everstep plan does; after a death "
+      "from the newest checkpoint. If the etcd of --etcd has the job already, these are more workers for it. Ctrl-C or "
+      "SIGTERM saves and ends the job after the current window, a second one ends the local workers at once. With "
+      "--etcd=none there is no etcd, and a worker that dies or is silent for too long ends the run.\n"
       "The output directory has metrics.jsonl with an object per update, config.txt with the configuration in force, "
       "and a log per worker. Speed and busy share in the result leave out the first tenth of the updates (at least "
       "one, at most ten) and the last one, where the pipeline fills and drains.\n"
-      "With --checkpoint-dir the whole state is saved while training goes on, at the end and when it is stopped, and "
+      "The whole state is saved while training goes on, at the end and when it is stopped, in --checkpoint-dir or, with "
+      "an etcd, in the output directory, and "
       "--resume goes on from there, also with another number of workers or another plan; from a checkpoint that was "
       "taken in the middle of a run, under the same plan, as if nothing had happened. A save that fails is reported "
       "and tried again later. A step that "

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log_line.h"
+#include "scheduler/plan_text.h"
 #include "storage/catalog_documents.h"
 
 namespace everstep::launcher {
@@ -30,7 +31,8 @@ struct CommitRole::Term {
   GenerationRecord generation;
   CommitRight right;
   std::unique_ptr<storage::HeadStore> head;
-  std::unique_ptr<CheckpointCommitter> committer;  // uses `head`
+  std::unique_ptr<CheckpointCommitter> committer;  // uses `head`; none: HEAD cannot be read, and nothing be committed
+  std::optional<Position> committed;               // HEAD, when the term began
 };
 
 CommitRole::CommitRole(elastic::KvStore& kv, CheckpointStore& store, CommitFacts facts,
@@ -46,12 +48,14 @@ void CommitRole::look(const View& view, elastic::Revision leader) {
   if (leader == 0 || item == nullptr) return;
   if (!term_) {
     const auto generation = elastic::parse_generation(item->value);
-    if (generation) begin(view, *generation, {facts_.keys, opened, leader});
+    if (!generation) return;
+    begin(view, *generation, {facts_.keys, generation->group.attempt, opened, leader});
   }
-  if (!term_) return;
   collect(view);
   pass_on_news();
   tell_verdicts();
+  // After a failure HEAD may be another one than the committer knows: the next term reads it again.
+  if (is_in_doubt_ && untold_.empty()) end();
 }
 
 void CommitRole::begin(const View& view, const GenerationRecord& generation, CommitRight right) {
@@ -59,7 +63,7 @@ void CommitRole::begin(const View& view, const GenerationRecord& generation, Com
   RunFacts run = facts_.run;
   run.generation = generation.group.attempt.generation;
   run.plan = stored_plan(generation.group.plan);
-  run.plan_text = ledger_plan_text(generation.group.plan);
+  run.plan_text = scheduler::plan_text(generation.group.plan);
   std::optional<storage::CatalogEntry> parent;
   if (const elastic::KeyValue* item = view.find(facts_.keys.head())) {
     const auto record = elastic::parse_head_record(item->value);
@@ -68,6 +72,7 @@ void CommitRole::begin(const View& view, const GenerationRecord& generation, Com
     const auto manifest = head ? storage::read_manifest(ports, *head) : Result<storage::Manifest>(head.error());
     if (!manifest) {
       on_event_(LogLine("cannot_commit").add("reason", manifest.error().message).text());
+      term_ = std::make_unique<Term>(Term{generation, std::move(right), nullptr, nullptr, std::nullopt});
       return;
     }
     // A leader that died may have told neither the mirror nor the commit record.
@@ -77,19 +82,21 @@ void CommitRole::begin(const View& view, const GenerationRecord& generation, Com
     run.found = *head;
     parent = storage::CatalogEntry{*head, *manifest};
   }
+  const auto committed = parent ? std::optional(parent->head.checkpoint.position) : std::nullopt;
   auto head = make_kv_head_store(kv_, right, ports.documents, ports.seal, ports.head);
   const auto workers = static_cast<int>(generation.group.plan.workers.size());
   auto committer = std::make_unique<CheckpointCommitter>(
       std::move(run), workers, facts_.retention, storage::CatalogPorts{ports.files, ports.documents, ports.seal, *head},
       std::move(parent));
-  term_ = std::make_unique<Term>(Term{generation, std::move(right), std::move(head), std::move(committer)});
+  term_ = std::make_unique<Term>(Term{generation, std::move(right), std::move(head), std::move(committer), committed});
 }
 
 // A committer may be in the middle of slow work, which the loop must not wait for.
 void CommitRole::end() {
   if (!term_) return;
   pass_on_news();
-  add(past_, term_->committer->counts());
+  if (term_->committer) add(past_, term_->committer->counts());
+  is_in_doubt_ = false;
   retired_.start([term = std::shared_ptr<Term>(std::move(term_))] { term->committer.reset(); });
   taken_.clear();
   collecting_.clear();
@@ -107,10 +114,16 @@ void CommitRole::collect(const View& view) {
     const auto id = slash == rest.npos ? std::nullopt : parse_worker_id(rest.substr(slash + 1));
     const auto ack = elastic::parse_ack(item->value);
     if (!checkpoint || !id || !ack) continue;
+    // A leader before this one committed it, and could not tell.
+    if (checkpoint->generation == group.attempt.generation && checkpoint->position <= term_->committed) continue;
     const auto worker = std::find(group.plan.workers.begin(), group.plan.workers.end(), *id);
     if (worker == group.plan.workers.end()) continue;
     const auto rank = static_cast<int>(worker - group.plan.workers.begin());
-    collecting_.insert(to_string(*checkpoint));
+    const bool is_new = collecting_.insert(to_string(*checkpoint)).second;
+    if (!term_->committer) {
+      if (is_new) untold_.push_back({*checkpoint, Verdict::Kind::kAbandoned});
+      continue;
+    }
     const auto shard = storage::parse_writer_tag(ack->shard);
     if (shard) {
       term_->committer->take(rank, ShardSaved{*checkpoint, *shard, ack->seconds});
@@ -121,8 +134,10 @@ void CommitRole::collect(const View& view) {
 }
 
 void CommitRole::pass_on_news() {
+  if (!term_->committer) return;
   for (const CheckpointCommitter::News& news : term_->committer->take_news()) {
     if (news.verdict) untold_.push_back(*news.verdict);
+    is_in_doubt_ = is_in_doubt_ || (news.verdict && news.verdict->kind != Verdict::Kind::kCommitted);
     if (!news.event.empty()) on_event_(news.event);
   }
 }
@@ -145,7 +160,7 @@ void CommitRole::tell_verdicts() {
 
 CheckpointCounts CommitRole::counts() const {
   CheckpointCounts sum = past_;
-  if (term_) add(sum, term_->committer->counts());
+  if (term_ && term_->committer) add(sum, term_->committer->counts());
   return sum;
 }
 

@@ -61,6 +61,7 @@ class CommitRole {
   std::set<std::string> taken_;       // keys of acknowledgements that the committer knows
   std::set<std::string> collecting_;  // checkpoints without a verdict
   std::vector<Verdict> untold_;
+  bool is_in_doubt_ = false;
   CheckpointCounts past_;
   BackgroundThreads retired_;  // committers that still settle what they were told
 };

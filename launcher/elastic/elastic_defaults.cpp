@@ -12,8 +12,6 @@
 namespace everstep::launcher {
 namespace {
 
-constexpr const char* kCheckpointEvery = "10";
-
 Outcome refuse_fixed_options(const Config& config) {
   if (config.setting("port").text != "0") {
     return config.reject("port", "is for workers with fixed numbers (--etcd=none)", "use --port-range=A-B");
@@ -36,9 +34,6 @@ Outcome name_job(Config& config, const EtcdAddress& etcd, std::uint64_t lineage)
 
 Outcome place_checkpoints(Config& config, bool has_output) {
   const bool resumes = config.setting("resume").text != "no" && config.setting("resume").text != "auto";
-  if (config.setting("checkpoint-every").source == Source::kDefault) {
-    set_setting(config, "checkpoint-every", kCheckpointEvery);
-  }
   if (config.is_set("checkpoint-dir")) return {};
   if (resumes && !has_output) {
     return config.reject("resume", "where are the checkpoints?", "add --checkpoint-dir=DIR");

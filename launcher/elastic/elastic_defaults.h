@@ -11,9 +11,9 @@ namespace everstep::launcher {
 void set_setting(Config& config, std::string_view name, std::string text);
 void set_setting(Config& config, std::string_view name, std::string text, Source source);
 
-// Fills in what an elastic run cannot do without: an output directory, checkpoints in it if nobody says where, every
-// few updates, a name for the job that no other has in a shared etcd, and what memory a worker has. Refuses options
-// that only fixed workers have.
+// Fills in what an elastic run cannot do without: an output directory, checkpoints in it if nobody says where, a
+// name for the job that no other has in a shared etcd, and what memory a worker has. Refuses options that only fixed
+// workers have.
 Config with_elastic_defaults(Config config, const EtcdAddress& etcd, std::uint64_t lineage, Outcome& failure);
 
 }  // namespace everstep::launcher

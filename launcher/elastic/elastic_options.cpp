@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "elastic/etcd_endpoint.h"
 #include "launcher/files.h"
+#include "launcher/http/http_server.h"
 #include "storage/manifest.h"
 
 namespace everstep::launcher {
@@ -16,6 +17,7 @@ namespace {
 using Options = std::vector<OptionSpec>;
 
 constexpr int kHighestPort = 65535;
+constexpr int kMostLocalWorkers = 128;
 constexpr int kMostWorkers = 10'000;
 constexpr std::int64_t kShortestLease = 2;  // etcd's own floor
 constexpr std::int64_t kLongestLease = 3'600;
@@ -162,7 +164,9 @@ std::vector<OptionSpec> host_options() {
        .value_name = "ADDRESS",
        .help = "Where peers reach the workers of this host; if not set, where they listen"},
       {.name = "port-range", .value_name = "A-B", .help = "Ports to listen on; if not set, any free one"},
-      {.name = "metrics", .value_name = "ADDRESS", .help = "Serve metrics for Prometheus there, such as :9464"},
+      {.name = "metrics",
+       .value_name = "ADDRESS",
+       .help = "Serve metrics for Prometheus there, such as :9464; further local workers on the ports behind it"},
       {.name = "notice",
        .value_name = "KIND",
        .help = "Leave when the cloud says so: aws, gcp, or file:PATH for when that file appears"},
@@ -184,6 +188,13 @@ HostOptions read_host_options(const Config& config, Values& values, Outcome& fai
   if (!ports.empty()) {
     host.port_range = parse_port_range(ports);
     if (!host.port_range) failure = config.reject("port-range", "expected two ports", "--port-range=4700-4799");
+  }
+  if (!failure && !host.metrics.empty()) {
+    const auto address = parse_listen_address(host.metrics);
+    // Each local worker has a port of its own, counted from this one.
+    const bool has_room = address && address->port <= kHighestPort - kMostLocalWorkers;
+    if (!address) failure = config.reject("metrics", address.error().message, address.error().hint);
+    if (address && !has_room) failure = config.reject("metrics", "leaves no room for the ports of further workers");
   }
   if (!failure && !host.notice.empty() && !is_notice(host.notice)) {
     failure = config.reject("notice", "expected aws, gcp or file:PATH");

@@ -36,6 +36,7 @@ class ElasticSupervisor {
       for (const WorkerEvent& event : group_.wait(supervision_.signals, -1, kLook)) take(event);
       while (const auto signal = supervision_.signals.next()) take_signal(*signal);
       restart_workers();
+      look_for_others();
       look_for_requests();
     }
     ElasticEnd reached = end();
@@ -62,8 +63,24 @@ class ElasticSupervisor {
   }
 
   bool is_over() const {
-    if (left_at_once_ || (group_.all_ended() && restarts_.empty())) return true;
-    return done_at_ && Clock::now() - *done_at_ > supervision_.last_words;
+    if (left_at_once_ || (done_at_ && Clock::now() - *done_at_ > supervision_.last_words)) return true;
+    return has_nobody() && !serves_others_;
+  }
+
+  bool has_nobody() const { return group_.all_ended() && restarts_.empty(); }
+
+  // Workers that this run did not start cannot go on without its etcd.
+  void look_for_others() {
+    if (!supervision_.owns_store || left_at_once_ || !has_nobody()) return;
+    if (serves_others_ && Clock::now() - *looked_for_others_ < kBetweenRequests) return;
+    looked_for_others_ = Clock::now();
+    std::set<std::string> names;
+    for (const Worker& worker : workers_) names.insert(worker_name(number_of(worker)));
+    const bool there_are = requests_.has_others(names);
+    if (there_are && !serves_others_) tell(LogLine("serving_others"));
+    serves_others_ = there_are;
+    // One that came while the job stopped has begun anew.
+    if (there_are) is_stop_told_ = false;
   }
 
   void tell(const LogLine& event) const { supervision_.on_event(event.text()); }
@@ -85,7 +102,10 @@ class ElasticSupervisor {
   void take(Worker&, const Validation& validation) { supervision_.on_validation(validation); }
   void take(Worker&, const WorkerNote& note) { supervision_.on_event(note.event); }
   // All workers skip the same saves, and several may fail in one.
-  void take(Worker&, const SaveSkipped& skipped) { skipped_.insert(skipped.position); }
+  void take(Worker&, const SaveSkipped& skipped) {
+    if (!skipped_.insert(skipped.position).second) return;
+    tell(LogLine("checkpoint_skipped").add("position", skipped.position.value));
+  }
   void take(Worker&, const SaveFailed& failed) { failed_.insert(to_string(failed.checkpoint)); }
   void take(Worker& worker, const Error& error) { worker.fate.error = error; }
 
@@ -189,7 +209,7 @@ class ElasticSupervisor {
     target_.reset();
   }
 
-  ElasticEnd end() const {
+  ElasticEnd end() {
     ElasticEnd end;
     end.stop_signal = stop_signal_;
     end.saves_skipped = std::ssize(skipped_);
@@ -202,7 +222,8 @@ class ElasticSupervisor {
     if (left_at_once_) {
       end.failure = Failure({ErrorCode::kCancelled, "left at once: " + signal_name(*stop_signal_), ""});
     } else if (end.finished.empty()) {
-      end.failure = failure_of(fates);
+      end.finished_by_others = looked_for_others_ && requests_.is_finished();
+      if (!end.finished_by_others) end.failure = failure_of(fates);
     }
     return end;
   }
@@ -222,6 +243,8 @@ class ElasticSupervisor {
   std::vector<Clock::time_point> restarts_;  // when
   std::optional<int> target_;                // workers, as long as too many are there
   std::optional<int> last_to_end_;
+  bool serves_others_ = false;
+  std::optional<Clock::time_point> looked_for_others_;
   bool has_started_ = false;
   bool left_at_once_ = false;
   bool is_stop_told_ = false;

@@ -25,6 +25,7 @@ struct ElasticSupervision {
   elastic::Keys keys;
   const SignalWatch& signals;  // made before the threads of the store
 
+  bool owns_store = false;                        // it ends with this run
   int workers = 1;                                // to begin with
   std::function<WorkerStart(int number)> worker;  // how to start the one that is called worker_name(number)
   RestartPolicy restart = RestartPolicy::kNever;
@@ -39,9 +40,10 @@ struct ElasticSupervision {
 };
 
 struct ElasticEnd {
-  Outcome failure;                 // nothing: the job is done, or stopped as asked
-  std::vector<Finished> finished;  // of the workers that saw the end
-  std::optional<int> stop_signal;  // what asked to leave, if anything did
+  Outcome failure;                  // nothing: the job is done, or stopped as asked
+  std::vector<Finished> finished;   // of the workers that saw the end
+  bool finished_by_others = false;  // the local workers had left before
+  std::optional<int> stop_signal;   // what asked to leave, if anything did
   std::int64_t saves_skipped = 0;
   std::int64_t saves_failed = 0;
 };
@@ -49,11 +51,12 @@ struct ElasticEnd {
 // "w3"
 std::string worker_name(int number);
 
-// Starts local workers of an elastic job and stays until all have ended. One that dies ends nothing while others live;
-// with RestartPolicy::kOnFailure another takes its place, after a pause that grows when that happens often. Starts more
-// of them, or asks the newest to leave, when `everstep scale` says so. The first SIGINT, SIGTERM or SIGHUP asks the
-// whole job to stop at the window's end, a second one (or the first before a step was made) ends the local workers at
-// once. Whatever happens, none of them lives when it returns.
+// Starts local workers of an elastic job and stays until all have ended; if the store is its own, also while workers
+// that others started need it. One that dies ends nothing while others live; with RestartPolicy::kOnFailure another
+// takes its place, after a pause that grows when that happens often. Starts more of them, or asks the newest to leave,
+// when `everstep scale` says so. The first SIGINT, SIGTERM or SIGHUP asks the whole job to stop at the window's end, a
+// second one (or the first before a step was made) ends the local workers at once. Whatever happens, none of them lives
+// when it returns.
 ElasticEnd supervise_elastic(const ElasticSupervision& supervision);
 
 }  // namespace everstep::launcher

@@ -182,6 +182,7 @@ class ElasticTrain {
                          streams_);
     GenerationTally tally;
     ElasticSupervision supervision(*store_, elastic::Keys(job_), signals);
+    supervision.owns_store = etcd_ != nullptr;
     supervision.workers = run_.request.workers;
     supervision.worker = [this](int number) { return local_worker(run_.config, run_.directory, number); };
     supervision.restart = options_.restart;

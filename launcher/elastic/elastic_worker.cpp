@@ -70,7 +70,10 @@ class ElasticWorker {
   }
   ElasticWorker(const ElasticWorker&) = delete;
   ElasticWorker& operator=(const ElasticWorker&) = delete;
-  ~ElasticWorker() { set_last_words({}); }
+  ~ElasticWorker() {
+    signals_.stop_listening();
+    set_last_words({});
+  }
 
   // Everything that takes time happens before the worker is a member: the running job does not notice.
   Status prepare() {
@@ -112,7 +115,7 @@ class ElasticWorker {
                       [this](const FromWorker& message) { tell(message); },
                       [this](const std::string& event) { note(event); }};
     while (true) {
-      auto incarnation = Incarnation::begin(parts);
+      auto incarnation = begin(parts);
       if (!incarnation) return incarnation.error();
       desk_.serve(incarnation->get());
       const Incarnation::End end = (*incarnation)->run();
@@ -130,6 +133,22 @@ class ElasticWorker {
  private:
   std::string name() const {
     return order_.name.empty() ? host_name() + "-" + std::to_string(::getpid()) : order_.name;
+  }
+
+  // A worker that was part of the job waits for an etcd that is away; one that never was says so and ends.
+  Result<std::unique_ptr<Incarnation>> begin(WorkerParts& parts) {
+    constexpr std::chrono::milliseconds kPause{500};
+    while (true) {
+      auto incarnation = Incarnation::begin(parts);
+      const bool may_come_back = !incarnation && (incarnation.error().code == ErrorCode::kUnavailable ||
+                                                  incarnation.error().code == ErrorCode::kDeadlineExceeded);
+      if (!may_come_back || !was_member_ || desk_.is_asked()) {
+        was_member_ = true;
+        return incarnation;
+      }
+      log_event(LogLine("waiting_for_etcd").add("reason", incarnation.error().line()).text());
+      std::this_thread::sleep_for(kPause);
+    }
   }
 
   // A directory of the same name on another file system would swallow this worker's part of every checkpoint.
@@ -202,6 +221,7 @@ class ElasticWorker {
   trainer::FlightRecorder recorder_;
   MetricsBoard metrics_;
   LeaveDesk desk_;
+  bool was_member_ = false;
   std::unique_ptr<elastic::KvStore> kv_;
   std::optional<JoinedJob> job_;
   std::unique_ptr<CheckpointStore> checkpoints_;

@@ -1,9 +1,12 @@
 #include "launcher/elastic/generation_run.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
+#include "base/log_line.h"
 #include "launcher/elastic/boot_clock.h"
+#include "launcher/exit_code.h"
 #include "launcher/train/caught.h"
 #include "launcher/train/commit_assembly.h"
 #include "launcher/train/host.h"
@@ -12,6 +15,7 @@
 #include "launcher/train/resume_rules.h"
 #include "launcher/train/stage_hooks.h"
 #include "launcher/train/train_plan.h"
+#include "launcher/train/worker_process.h"
 #include "storage/catalog_documents.h"
 
 namespace everstep::launcher {
@@ -52,8 +56,15 @@ GenerationRun::GenerationRun(const TrainingGround& ground, Start start, RunCallb
   thread_ = std::thread([this] { run(); });
 }
 
+// A thread that hangs in an op can be neither ended nor waited for; others go on without this process.
 GenerationRun::~GenerationRun() {
   abort("the generation is over");
+  constexpr std::chrono::seconds kPatience{5};
+  while (has_ended_.wait_for(kPatience) != std::future_status::ready) {
+    if (ground_.watch.makes_progress()) continue;
+    log_event(LogLine("hung").add("reason", "an op does not end").text());
+    std::_Exit(static_cast<int>(ExitCode::kRestart));
+  }
   thread_.join();
 }
 
@@ -87,6 +98,7 @@ void GenerationRun::take(const Verdict& verdict) {
 void GenerationRun::run() {
   auto ended = caught([this]() -> Result<TrainingEnded> { return work(); });
   callbacks_.on_end(ended ? *std::move(ended) : broken(ended.error()));
+  ended_.set_value();
 }
 
 TrainingEnded GenerationRun::work() {
@@ -170,7 +182,6 @@ Result<trainer::MovedState> GenerationRun::move_base() {
 Result<trainer::TrainResult> GenerationRun::train_from(const std::optional<trainer::MovedState>& moved) {
   trainer::TrainOptions options = train_options_of(ground_.request, {plan(), 0, 0, ""}, ground_.lineage);
   options.generation = start_.generation.group.attempt.generation;
-  options.plan_text = ledger_plan_text(plan());
   options.peer_timeout = kFramePatience;
   options.checkpoints.at_end = true;
   trainer::TrainHooks hooks = this->hooks();
@@ -241,7 +252,6 @@ WriterSetup GenerationRun::writer_setup() const {
   setup.generation = start_.generation.group.attempt.generation;
   setup.rank = number_;
   setup.threads = file_threads(static_cast<int>(plan().workers.size()));
-  setup.plan = ledger_plan_text(plan());
   setup.model = ground_.request.options.model;
   setup.accumulation = ground_.request.options.accumulation;
   return setup;

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -109,6 +110,8 @@ class GenerationRun {
   bool has_left_ = false;
   std::shared_ptr<const trainer::HeldState> result_;
   Status saved_;
+  std::promise<void> ended_;
+  std::future<void> has_ended_ = ended_.get_future();
   std::thread thread_;
 };
 

@@ -142,17 +142,16 @@ void Incarnation::on_lease_news(const LeaseNews& news) {
 Incarnation::End Incarnation::run() {
   handle(elastic::Warmed{});
   while (!end_) {
-    auto message = mailbox_.take(patience());
+    std::vector<Message> messages = mailbox_.take(patience());
     const Tick now = boot_now();
     const bool is_due = wake_ && now >= *wake_;
     const auto changed = view_.refresh(now);
     if (!changed) return {std::nullopt, changed.error()};
     if (run_) run_->notice_loss();
     if (is_due) wake_.reset();
-    if (message && std::holds_alternative<AgentEvent>(*message)) handle(std::get<AgentEvent>(*std::move(message)));
-    if (*changed || is_due || message) {
+    handle_all(messages);
+    if (*changed || is_due || !messages.empty()) {
       if (*changed) time_generation(now);
-      look_for_requests();
       step_agent(elastic::Looked{});
       step_coordinator(elastic::Looked{});
     }
@@ -168,10 +167,25 @@ std::chrono::nanoseconds Incarnation::patience() const {
   return std::max(longest, std::chrono::nanoseconds(0));
 }
 
+// While the store is away a turn of the loop takes seconds, and news of the lease come faster: only the last one
+// counts.
+void Incarnation::handle_all(std::vector<Message>& messages) {
+  const auto is_renewal = [](const Message& message) {
+    const auto* event = std::get_if<AgentEvent>(&message);
+    return event != nullptr && std::holds_alternative<elastic::RenewalNews>(*event);
+  };
+  const auto newest = std::find_if(messages.rbegin(), messages.rend(), is_renewal);
+  for (Message& message : messages) {
+    if (end_) return;
+    if (is_renewal(message) && &message != &*newest) continue;
+    if (auto* event = std::get_if<AgentEvent>(&message)) handle(std::move(*event));
+  }
+}
+
 // What the loop itself must know of an event, before the agent is told.
 void Incarnation::handle(AgentEvent event) {
   if (auto* renewal = std::get_if<elastic::RenewalNews>(&event); renewal != nullptr && run_) {
-    run_->news().tell_renewed();
+    if (renewal->last_renewed > std::exchange(told_renewed_, renewal->last_renewed)) run_->news().tell_renewed();
     if (const auto heard = run_->news().peer_renewed_at()) {
       renewal->peer_last_renewed = boot_now() - ticks(std::chrono::steady_clock::now() - *heard);
     }
@@ -225,13 +239,6 @@ Result<elastic::TxnReply> Incarnation::transact(const elastic::Txn& txn) {
   auto reply = parts_.kv.transact(txn, kCallDeadline);
   if (!reply || !reply->succeeded) view_.distrust();
   return reply;
-}
-
-// `everstep drain` asks by a key.
-void Incarnation::look_for_requests() {
-  if (was_asked_to_leave_ || view_.view().find(parts_.keys.drain_request(self_)) == nullptr) return;
-  was_asked_to_leave_ = true;
-  step_agent(elastic::LeaveAsked{"asked to drain", 0});
 }
 
 void Incarnation::look_after_checkpoints() {
@@ -299,7 +306,7 @@ RunCallbacks Incarnation::run_callbacks(const elastic::Attempt& attempt) {
   callbacks.on_validation = [this](std::int64_t step, double loss) { parts_.tell(Validation{step, loss}); };
   callbacks.on_save_skipped = [this](Position position) {
     parts_.metrics.change([](WorkerMetrics& metrics) { ++metrics.saves_skipped; });
-    parts_.tell(WorkerNote{LogLine("checkpoint_skipped").add("position", position.value).text()});
+    parts_.tell(SaveSkipped{position});
   };
   callbacks.on_end = [this](elastic::TrainingEnded ended) { mailbox_.put(AgentEvent(std::move(ended))); };
   return callbacks;

@@ -72,6 +72,7 @@ class Incarnation {
   CommitFacts commit_facts() const;
   std::chrono::nanoseconds patience() const;
 
+  void handle_all(std::vector<Message>& messages);
   void handle(elastic::AgentEvent event);
   void step_agent(const elastic::AgentEvent& event);
   void step_coordinator(const std::variant<elastic::Looked, elastic::Replied>& event);
@@ -79,7 +80,6 @@ class Incarnation {
   void time_generation(Tick now);
   Result<elastic::TxnReply> transact(const elastic::Txn& txn);
   void look_after_checkpoints();
-  void look_for_requests();
   void show_progress();
 
   void carry_out(const elastic::Connect& connect);
@@ -118,8 +118,8 @@ class Incarnation {
   Status saved_;  // the last checkpoint of a finished run
   std::optional<End> end_;
   std::optional<Tick> wake_;
+  Tick told_renewed_ = 0;  // to peers: the renewal it was about
   Tick progress_shown_ = 0;
-  bool was_asked_to_leave_ = false;
   std::int64_t redone_ = 0;  // minibatches of the generation before that this one runs again
   elastic::Revision generation_seen_ = 0;
   elastic::Revision head_seen_ = 0;

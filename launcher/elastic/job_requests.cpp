@@ -1,5 +1,7 @@
 #include "launcher/elastic/job_requests.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "elastic/records.h"
 
@@ -38,6 +40,20 @@ Status JobRequests::ask_to_leave(const std::string& name, const std::string& rea
     return status_of(store_.transact(ask, kDeadline));
   }
   return not_found("no member is called " + name);
+}
+
+bool JobRequests::has_others(const std::set<std::string>& names) {
+  const auto members = store_.transact({{}, {elastic::list(keys_.members())}, {}}, kDeadline);
+  if (!members) return false;
+  return std::ranges::any_of(members->reads.at(0), [&](const elastic::KeyValue& item) {
+    const auto member = elastic::parse_member(item.value);
+    return member && !names.contains(member->name);
+  });
+}
+
+bool JobRequests::is_finished() {
+  const auto reply = store_.transact({{}, {elastic::get(keys_.finished())}, {}}, kDeadline);
+  return reply && !reply->reads.at(0).empty();
 }
 
 }  // namespace everstep::launcher

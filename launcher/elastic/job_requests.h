@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 
 #include "elastic/keys.h"
@@ -23,6 +24,10 @@ class JobRequests {
 
   // The worker of that name is to leave. kNotFound: it is not a member (yet).
   Status ask_to_leave(const std::string& name, const std::string& reason);
+
+  // Whether there are members with other names; false also if etcd does not say.
+  bool has_others(const std::set<std::string>& names);
+  bool is_finished();
 
  private:
   elastic::KvStore& store_;

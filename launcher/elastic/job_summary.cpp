@@ -40,6 +40,7 @@ RunSummary summarize(const JobEnd& job, const RunReporter& reporter, const Gener
     summary.steps = reporter.last()->step;
     summary.loss = reporter.last()->loss;
   }
+  if (job.end.finished_by_others) summary.steps = job.run.request.options.steps;
   for (const Finished& worker : job.end.finished) {
     summary.steps = std::max(summary.steps, worker.steps);
     summary.skipped = std::max(summary.skipped, worker.skipped);

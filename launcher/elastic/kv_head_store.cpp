@@ -39,9 +39,9 @@ class KvHeadStore final : public storage::HeadStore {
       const auto now = parse(**found);
       if (!now) return now.error();
       if (*now == next) return follow(next);  // an earlier try won
-      if (*now != expected) return overtaken();
+      if (*now != expected) return unexpected();
     } else if (expected) {
-      return overtaken();
+      return unexpected();
     }
     EVERSTEP_TRY(commit(*found ? (*found)->modified : 0, next));
     return follow(next);
@@ -65,18 +65,30 @@ class KvHeadStore final : public storage::HeadStore {
     return {ErrorCode::kStaleGeneration, "the job has a newer generation or another leader, which commits now", ""};
   }
 
+  static Error unexpected() {
+    return {ErrorCode::kUnavailable, "HEAD is not the checkpoint that this one descends from", ""};
+  }
+
   Status commit(elastic::Revision seen, const Head& next) const {
-    HeadCommit commit(right_.keys, {right_.generation, seen, right_.leader}, head_record(next, documents_, seal_));
+    HeadCommit commit(right_.keys, {right_.generation, seen, right_.leader}, head_record(next, documents_, seal_),
+                      right_.keys.acks(right_.attempt, to_string(next.checkpoint)));
     const auto give_up = std::chrono::steady_clock::now() + kPatience;
     while (commit.state() == HeadCommit::State::kSending) {
       const auto reply = store_.transact(commit.transaction(), kCallDeadline);
       if (commit.on_reply(reply) != HeadCommit::State::kSending) break;
       if (std::chrono::steady_clock::now() > give_up) {
-        return Error{ErrorCode::kUnavailable, "etcd did not say what became of the commit", ""};
+        return Error{ErrorCode::kDeadlineExceeded, "etcd did not say what became of the commit", ""};
       }
       std::this_thread::sleep_for(kPause);
     }
-    return commit.state() == HeadCommit::State::kCommitted ? Status() : Status(overtaken());
+    switch (commit.state()) {
+      case HeadCommit::State::kCommitted:
+        return {};
+      case HeadCommit::State::kOutdated:
+        return unexpected();
+      default:
+        return overtaken();
+    }
   }
 
   // The commit has happened: a mirror that lags is put right by the next one.

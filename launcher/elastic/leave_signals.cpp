@@ -19,10 +19,15 @@ LeaveSignals::LeaveSignals() : closing_(::eventfd(0, EFD_CLOEXEC)) {
 }
 
 LeaveSignals::~LeaveSignals() {
+  stop_listening();
+  ::close(closing_);
+}
+
+void LeaveSignals::stop_listening() {
+  if (!thread_.joinable()) return;
   const std::uint64_t one = 1;
   EVERSTEP_CHECK(::write(closing_, &one, sizeof one) == sizeof one, "an event descriptor takes a number");
-  if (thread_.joinable()) thread_.join();
-  ::close(closing_);
+  thread_.join();
 }
 
 void LeaveSignals::listen(std::function<void(const LeaveNotice&)> on_notice) {

@@ -20,6 +20,9 @@ class LeaveSignals {
   // From now on told here, also what came before. By a thread of its own; must not block.
   void listen(std::function<void(const LeaveNotice&)> on_notice);
 
+  // Tells nobody any more.
+  void stop_listening();
+
  private:
   void run();
 

@@ -1,19 +1,22 @@
 #include "launcher/elastic/local_workers.h"
 
-#include "base/text.h"
+#include "base/check.h"
 #include "launcher/elastic/elastic_defaults.h"
 #include "launcher/elastic/elastic_supervisor.h"
 #include "launcher/elastic/worker_order.h"
+#include "launcher/http/http_server.h"
 #include "launcher/train/host.h"
 
 namespace everstep::launcher {
 namespace {
 
-std::string metrics_address(const std::string& address, int number) {
-  const std::size_t colon = address.rfind(':');
-  const auto port = colon == std::string::npos ? std::nullopt : parse_number<int>(address.substr(colon + 1));
-  if (!port || *port == 0) return address;
-  return address.substr(0, colon + 1) + std::to_string(*port + number);
+// Checked before: there are as many ports.
+std::string metrics_address(const std::string& text, int number) {
+  const auto address = parse_listen_address(text);
+  EVERSTEP_CHECK(address.ok(), "an address for metrics that is none");
+  if (address->port == 0) return text;
+  const bool is_ipv6 = address->host.find(':') != std::string::npos;
+  return (is_ipv6 ? "[" + address->host + "]" : address->host) + ":" + std::to_string(address->port + number);
 }
 
 }  // namespace

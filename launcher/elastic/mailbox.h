@@ -2,10 +2,9 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <mutex>
-#include <optional>
 #include <utility>
+#include <vector>
 
 namespace everstep::launcher {
 
@@ -21,19 +20,17 @@ class Mailbox {
     changed_.notify_one();
   }
 
-  // The oldest message; nothing if none came in that time.
-  std::optional<Message> take(std::chrono::nanoseconds patience) {
+  // All there are, oldest first, as soon as there is one; none if none came in that time.
+  std::vector<Message> take(std::chrono::nanoseconds patience) {
     std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, patience, [this] { return !messages_.empty(); })) return std::nullopt;
-    Message message = std::move(messages_.front());
-    messages_.pop_front();
-    return message;
+    changed_.wait_for(lock, patience, [this] { return !messages_.empty(); });
+    return std::exchange(messages_, {});
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Message> messages_;
+  std::vector<Message> messages_;
 };
 
 }  // namespace everstep::launcher

@@ -3,11 +3,14 @@
 #include <chrono>
 #include <utility>
 
+#include "launcher/elastic/boot_clock.h"
+
 namespace everstep::launcher {
 namespace {
 
 constexpr std::chrono::milliseconds kCallDeadline{1000};
 constexpr Tick kListEvery = 10 * kTicksPerSecond;
+constexpr Tick kPauseAfterFailure = kTicksPerSecond / 2;  // the loop has other things to do while the store is away
 
 }  // namespace
 
@@ -43,7 +46,7 @@ Result<bool> ViewKeeper::refresh(Tick now) {
   }
   const bool changed = view_.apply(events);
   if (!has_gap && now - listed_ < kListEvery) return changed;
-  const auto listed = list(now);
+  const auto listed = now < pause_until_ ? Result<bool>(Error{ErrorCode::kUnavailable, "", ""}) : list(now);
   if (listed) return changed || *listed;
   if (listed.error().code == ErrorCode::kDataLoss) return listed.error();
   distrust();
@@ -52,7 +55,10 @@ Result<bool> ViewKeeper::refresh(Tick now) {
 
 Result<bool> ViewKeeper::list(Tick now) {
   auto reply = store_.transact({{}, {elastic::list(prefix_)}}, kCallDeadline);
-  if (!reply) return reply.error();
+  if (!reply) {
+    pause_until_ = boot_now() + kPauseAfterFailure;
+    return reply.error();
+  }
   listed_ = now;
   return view_.replace(std::move(reply->reads[0]), reply->revision);
 }

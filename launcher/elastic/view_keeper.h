@@ -37,6 +37,7 @@ class ViewKeeper {
   const std::string prefix_;
   elastic::View view_;  // of the caller's thread
   Tick listed_ = 0;
+  Tick pause_until_ = 0;
 
   std::mutex mutex_;
   std::vector<elastic::WatchEvent> events_;

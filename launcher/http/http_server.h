@@ -30,7 +30,7 @@ struct Page {
   std::string content_type;
 };
 
-// A page for a path; called by threads of the server, several at a time.
+// A page for a path; called by threads of the server, one at a time.
 struct Route {
   std::string path;
   std::function<Page()> page;

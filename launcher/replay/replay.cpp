@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/text.h"
@@ -21,12 +22,20 @@ using storage::Manifest;
 
 constexpr int kThreads = 2;
 
+// "step 6", "step 6 and 3 minibatches"
+std::string place_text(Position position, int window) {
+  const std::int64_t inside = position.value % window;
+  return "step " + std::to_string(position.value / window) +
+         (inside == 0 ? "" : " and " + counted(inside, "minibatch", "minibatches"));
+}
+
 class Replay {
  public:
   Replay(CheckpointStore& store, const ReplayRequest& request, CommittedHistory history, Streams& streams)
       : store_(store), request_(request), history_(std::move(history)), line_(streams) {}
 
   Result<ReplayReport> run(const ReferenceHooks& hooks_of) {
+    EVERSTEP_TRY(choose_start());
     auto asked = stored_request(history_.end.manifest, request_.data);
     if (!asked) return asked.error();
     EVERSTEP_TRY(check_same_data(history_.end.manifest, asked->data->path));
@@ -37,9 +46,8 @@ class Replay {
     if (!data) return data.error();
     reference_ = std::make_unique<trainer::ReferenceRun>(options_, **data, hooks_of(*asked));
     EVERSTEP_TRY(go_to_start());
-    for (const CommittedEntry& entry : history_.entries) {
-      if (entry.what.window * entry.what.plan.window + entry.what.first < reference_->position().value) continue;
-      EVERSTEP_TRY(replay_entry(entry));
+    for (; next_ < history_.entries.size(); ++next_) {
+      EVERSTEP_TRY(replay_entry(history_.entries[next_]));
       if (!report_.difference) EVERSTEP_TRY(compare_checkpoints());
       if (report_.difference) break;
     }
@@ -58,36 +66,40 @@ class Replay {
     }
   }
 
-  // The checkpoint to start from, if it is not the initial weights. One at the very beginning was imported.
-  Result<const Manifest*> start() const {
-    const std::int64_t window = history_.end.manifest.plan.window;
-    const Position latest{request_.from_step.value_or(0) * window};
+  // A checkpoint at the very beginning was imported.
+  Status choose_start() {
+    report_.window = history_.end.manifest.plan.window;
+    report_.to = history_.end.manifest.name.position;
+    const Position latest{request_.from_step.value_or(0) * report_.window};
     const auto after = history_.kept.upper_bound(latest);
-    if (after != history_.kept.begin()) return &std::prev(after)->second.manifest;
-    if (!request_.from_step || *request_.from_step == 0) return nullptr;
-    return not_found("no checkpoint of step " + std::to_string(*request_.from_step) + " or before is kept",
-                     "leave --from away to begin at the beginning");
+    if (after != history_.kept.begin()) {
+      start_ = std::prev(after)->second.manifest;
+      report_.from = start_->name.position;
+    } else if (latest.value > 0) {
+      return not_found("no checkpoint of step " + std::to_string(*request_.from_step) + " or before is kept",
+                       "leave --from away to begin at the beginning");
+    }
+    if (report_.from < report_.to) return {};
+    return not_found(
+        "there is nothing to compare: the replay would start and end at " + place_text(report_.to, report_.window),
+        "--from and --to each mean the newest checkpoint of that step or before");
   }
 
   Status go_to_start() {
-    const auto manifest = start();
-    if (!manifest) return manifest.error();
-    if (*manifest == nullptr) return {};
-    for (const CommittedEntry& entry : history_.entries) {
-      if (reference_->position() >= (*manifest)->name.position) break;
-      EVERSTEP_TRY(reference_->pass_over(entry.what));
+    if (!start_) return {};
+    while (reference_->position() < start_->name.position) {
+      EVERSTEP_TRY(reference_->pass_over(history_.entries[next_++].what));
     }
     for (int block = 0; block < reference_->blocks(); ++block) {
-      EVERSTEP_TRY(restore_stage(store_.files(), **manifest, options_.model, options_.accumulation,
-                                 reference_->layout(block), stored_part(**manifest, reference_->state(block)),
-                                 kThreads));
+      EVERSTEP_TRY(restore_stage(store_.files(), *start_, options_.model, options_.accumulation,
+                                 reference_->layout(block), stored_part(*start_, reference_->state(block)), kThreads));
     }
     trainer::ResumePoint point;
-    point.position = (*manifest)->name.position;
-    point.version = (*manifest)->version;
-    point.applied = (*manifest)->applied;
-    point.continues_live = (*manifest)->has(storage::StateKind::kPrevious);
-    for (const auto& [minibatch, loss] : (*manifest)->window_losses) point.losses.push_back({minibatch, loss});
+    point.position = start_->name.position;
+    point.version = start_->version;
+    point.applied = start_->applied;
+    point.continues_live = start_->has(storage::StateKind::kPrevious);
+    for (const auto& [minibatch, loss] : start_->window_losses) point.losses.push_back({minibatch, loss});
     reference_->resume(point);
     return {};
   }
@@ -105,10 +117,7 @@ class Replay {
     report_.losses += std::ssize(step->losses);
     if (!step->update) return {};
     ++report_.windows;
-    if (step->update->skipped && !entry.what.skipped) {
-      report_.difference = "the update of window " + std::to_string(entry.what.window) +
-                           " was applied, but in the replay its gradient is not finite";
-    }
+    report_.difference = compare_update(entry.what, *step->update, report_.exact);
     return {};
   }
 
@@ -141,12 +150,10 @@ class Replay {
   trainer::TrainOptions options_;
   std::map<Generation, trainer::LearningRate> learning_rates_;
   std::unique_ptr<trainer::ReferenceRun> reference_;
+  std::optional<Manifest> start_;  // nothing: the initial weights
+  std::size_t next_ = 0;           // of the entries
   ReplayReport report_;
 };
-
-std::string counted(std::int64_t count, const std::string& one, const std::string& many) {
-  return std::to_string(count) + " " + (count == 1 ? one : many);
-}
 
 }  // namespace
 
@@ -158,8 +165,10 @@ Result<ReplayReport> replay(CheckpointStore& store, const ReplayRequest& request
 }
 
 std::string replay_text(const ReplayReport& report) {
-  std::string text = counted(report.windows, "window", "windows") + ", " + counted(report.losses, "loss", "losses") +
-                     ", " + counted(report.checkpoints, "checkpoint", "checkpoints") + ": ";
+  std::string text = "from " + place_text(report.from, report.window) + " to " + place_text(report.to, report.window) +
+                     ": " + counted(report.windows, "window", "windows") + ", " +
+                     counted(report.losses, "loss", "losses") + ", " +
+                     counted(report.checkpoints, "checkpoint", "checkpoints") + ": ";
   if (report.difference) return text + "all equal, then " + *report.difference;
   if (report.exact) return text + "all bits equal";
   return text + "equal within " + shortest_text(kLossTolerance) +
@@ -168,7 +177,8 @@ std::string replay_text(const ReplayReport& report) {
 
 storage::Json replay_json(const ReplayReport& report) {
   storage::Json json = storage::Json::object();
-  json.set("good", !report.difference).set("exact", report.exact).set("windows", report.windows);
+  json.set("good", !report.difference).set("exact", report.exact);
+  json.set("from", report.from.value).set("to", report.to.value).set("windows", report.windows);
   json.set("losses", report.losses).set("checkpoints", report.checkpoints);
   return json.set("difference", report.difference ? storage::Json(*report.difference) : storage::Json(nullptr));
 }

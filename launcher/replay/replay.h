@@ -20,6 +20,9 @@ struct ReplayRequest {
 };
 
 struct ReplayReport {
+  int window = 1;  // minibatches per update
+  Position from;
+  Position to;               // where the replay was to end
   std::int64_t windows = 0;  // updates
   std::int64_t losses = 0;
   std::int64_t checkpoints = 0;
@@ -29,12 +32,13 @@ struct ReplayReport {
 };
 
 // Re-runs what a job has committed with the reference executor, and compares every loss on the way and the whole state
-// of every checkpoint that is kept. `hooks_of` gives what the reference needs to compute; the request outlives it.
+// of every checkpoint that is kept. kNotFound: between these steps there is nothing to compare. `hooks_of` gives what
+// the reference needs to compute; the request outlives it.
 using ReferenceHooks = std::function<trainer::TrainHooks(const TrainRequest& asked)>;
 Result<ReplayReport> replay(CheckpointStore& store, const ReplayRequest& request, const ReferenceHooks& hooks_of,
                             Streams& streams);
 
-// "60 windows, 960 losses, 4 checkpoints: all bits equal", or what differs.
+// "from step 0 to step 60: 60 windows, 960 losses, 4 checkpoints: all bits equal", or what differs.
 std::string replay_text(const ReplayReport& report);
 storage::Json replay_json(const ReplayReport& report);
 

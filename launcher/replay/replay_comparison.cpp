@@ -116,6 +116,14 @@ Difference compare_losses(const std::vector<double>& committed, const std::vecto
   return {};
 }
 
+Difference compare_update(const trainer::HistoryEntry& entry, const trainer::ReferenceStep::Update& update,
+                          bool exact) {
+  const std::string name = "the update of window " + std::to_string(entry.window);
+  if (!entry.skipped && !update.finite) return name + " was applied, but in the replay its gradient is not finite";
+  if (entry.skipped && update.finite && exact) return name + " was skipped, but in the replay its gradient is finite";
+  return {};
+}
+
 Result<Difference> compare_state(CheckpointStore& store, const storage::Manifest& manifest,
                                  const trainer::TrainOptions& options, const trainer::ReferenceRun& run, bool exact) {
   const std::string name = "checkpoint " + to_string(manifest.name);

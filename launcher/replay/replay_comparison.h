@@ -22,6 +22,10 @@ using Difference = std::optional<std::string>;
 Difference compare_losses(const std::vector<double>& committed, const std::vector<double>& replayed,
                           const trainer::HistoryEntry& entry, bool exact);
 
+// Whether the update was rightly applied or skipped. With float sums a skip proves nothing: they may overflow in
+// another order.
+Difference compare_update(const trainer::HistoryEntry& entry, const trainer::ReferenceStep::Update& update, bool exact);
+
 // Loads the state of a checkpoint and compares all of it.
 Result<Difference> compare_state(CheckpointStore& store, const storage::Manifest& manifest,
                                  const trainer::TrainOptions& options, const trainer::ReferenceRun& run, bool exact);

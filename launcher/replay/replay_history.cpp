@@ -10,6 +10,7 @@ namespace everstep::launcher {
 namespace {
 
 using storage::CatalogEntry;
+using storage::Damage;
 using storage::LedgerSegment;
 
 Result<CatalogEntry> end_of(const storage::CatalogListing& listing, std::optional<std::int64_t> to_step) {
@@ -17,9 +18,28 @@ Result<CatalogEntry> end_of(const storage::CatalogListing& listing, std::optiona
     const std::int64_t window = entry.manifest.plan.window;
     if (!to_step || entry.manifest.name.position.value <= *to_step * window) return entry;
   }
-  if (!listing.damaged.empty()) return listing.damaged.front().error;
   return not_found(to_step ? "there is no checkpoint of step " + std::to_string(*to_step) + " or before"
                            : "there is no checkpoint");
+}
+
+// What a checkpoint descends from lies before it, so damage behind the last position that may be the end is no part of
+// its history. HEAD lies where the newest does, as far as anybody can tell.
+bool lies_behind(const Damage& damage, Position last, const std::optional<storage::Head>& newest) {
+  if (damage.name) return damage.name->position > last;
+  return newest && newest->checkpoint.position > last;
+}
+
+// Nothing that is damaged is stepped over. Without a step the end is HEAD itself, and nothing stands in for it.
+Result<CatalogEntry> trusted_end(const storage::CatalogListing& listing, std::optional<std::int64_t> to_step) {
+  auto end = end_of(listing, to_step);
+  for (const Damage& damage : listing.damaged) {
+    const bool is_beyond =
+        end && to_step && lies_behind(damage, {*to_step * end->manifest.plan.window}, listing.newest);
+    if (is_beyond) continue;
+    return Error{damage.error.code, damage.checkpoint + " cannot be replayed: " + damage.error.message,
+                 "--to=STEP ends before it; everstep audit tells more"};
+  }
+  return end;
 }
 
 // Segments name the one before by its digest, and a manifest the last one: so checkpoints that other runs fell back
@@ -29,6 +49,25 @@ bool is_on_the_way(const CatalogEntry& entry, const CatalogEntry& end, const std
   return entry.manifest.ledger == end.manifest.ledger ||
          std::any_of(ledger.begin(), ledger.end(),
                      [&](const LedgerSegment& segment) { return segment.before == entry.manifest.ledger; });
+}
+
+// From position 0 to the end, without a gap.
+Status check_whole(const std::vector<LedgerSegment>& ledger, const storage::Manifest& end) {
+  const auto broken = [](const std::string& what) {
+    return Error{ErrorCode::kDataLoss, "the ledger: " + what, "everstep audit tells more"};
+  };
+  Position position;
+  for (const LedgerSegment& segment : ledger) {
+    if (const Status checked = check(segment, end.plan.window); !checked) return broken(checked.error().message);
+    if (segment.begin != position) {
+      return broken("a segment begins at position " + std::to_string(segment.begin.value) +
+                    ", the one before ends at " + std::to_string(position.value));
+    }
+    position = segment.end;
+  }
+  if (position == end.name.position) return {};
+  return broken("it ends at position " + std::to_string(position.value) + ", but " + to_string(end.name) +
+                " stands at " + std::to_string(end.name.position.value));
 }
 
 Result<CommittedEntry> committed_entry(const storage::LedgerEntry& entry) {
@@ -48,15 +87,13 @@ Result<CommittedEntry> committed_entry(const storage::LedgerEntry& entry) {
 Result<CommittedHistory> read_history(const storage::Catalog& catalog, std::optional<std::int64_t> to_step) {
   const auto listing = catalog.list();
   if (!listing) return listing.error();
-  auto end = end_of(*listing, to_step);
+  auto end = trusted_end(*listing, to_step);
   if (!end) return end.error();
   const auto ledger = catalog.ledger(*end);
   if (!ledger) return ledger.error();
+  EVERSTEP_TRY(check_whole(*ledger, end->manifest));
   CommittedHistory history;
   for (const LedgerSegment& segment : *ledger) {
-    if (const Status checked = check(segment, end->manifest.plan.window); !checked) {
-      return Error{ErrorCode::kDataLoss, "the ledger: " + checked.error().message, "everstep audit tells more"};
-    }
     for (const storage::LedgerEntry& entry : segment.entries) {
       auto committed = committed_entry(entry);
       if (!committed) return committed.error();

@@ -25,7 +25,7 @@ struct CommittedHistory {
 };
 
 // To HEAD, or to the newest checkpoint at most so many updates in. kNotFound: there is none; kDataLoss: the ledger is
-// damaged; kInvalidArgument: a plan that nobody can replay.
+// damaged, or HEAD or a checkpoint that is not beyond that step; kInvalidArgument: a plan that nobody can replay.
 Result<CommittedHistory> read_history(const storage::Catalog& catalog, std::optional<std::int64_t> to_step);
 
 }  // namespace everstep::launcher

@@ -7,12 +7,11 @@
 #include "launcher/commands/replay.h"
 #include "launcher/replay/replay.h"
 #include "launcher/train/stage_hooks.h"
+#include "launcher/train/worker_process.h"
 #include "trainer/torch/torch_stage.h"
 
 namespace everstep::launcher {
 namespace {
-
-constexpr int kTorchThreads = 1;  // as every worker has: another number may give other bits
 
 trainer::TrainHooks hooks_of(const TrainRequest& asked) {
   trainer::TrainHooks hooks;
@@ -34,7 +33,7 @@ Outcome run(const Config& config, Streams& streams) {
   if (config.is_set("data")) request.data = values.path("data");
   OpenedJob job;
   if (auto failure = open_job_directory(config, values, job)) return failure;
-  trainer::prepare_torch(kTorchThreads);
+  trainer::prepare_torch(kTorchThreads);  // as every worker has
   request.provenance = {{"kernels", trainer::cpu_capability()}, {"libtorch", trainer::torch_version()}};
   const auto report = replay(*job.store, request, hooks_of, streams);
   if (!report && report.error().code == ErrorCode::kNotFound) return Failure(report.error(), ExitCode::kUsage);

@@ -22,9 +22,10 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// A commit may fail after HEAD has moved, but not durably. Then nobody knows what a power cut would leave: the files
-// must stay, while the next checkpoint descends from the one before.
-Verdict::Kind verdict_after_failure(const storage::HeadStore& store, const CheckpointName& name) {
+// A commit may fail after HEAD has moved, but not durably, or may still happen. Then nobody knows what a power cut
+// would leave: the files must stay, while the next checkpoint descends from the one before.
+Verdict::Kind verdict_after_failure(const storage::HeadStore& store, const CheckpointName& name, const Error& error) {
+  if (error.code == ErrorCode::kDeadlineExceeded) return Verdict::Kind::kUnknown;
   const auto head = caught([&] { return store.read(); });
   const bool names_another = head && (!*head || (*head)->checkpoint != name);
   return names_another ? Verdict::Kind::kAbandoned : Verdict::Kind::kUnknown;
@@ -127,7 +128,7 @@ void CheckpointCommitter::answer_after(const FromRank& message, const Error& err
   const CheckpointName& name = saved != nullptr ? saved->checkpoint : failed->checkpoint;
   if (answer_again(name)) return;
   collection_.reset();
-  give_up(name, error, verdict_after_failure(ports_.head, name));
+  give_up(name, error, verdict_after_failure(ports_.head, name, error));
 }
 
 // All workers compute with the same libraries: they are of one build.
@@ -201,7 +202,7 @@ Result<CatalogEntry> CheckpointCommitter::try_commit(const Collection& complete)
   auto committed = catalog_.commit(*request);
   if (committed) return committed;
   if (committed.error().code == ErrorCode::kStaleGeneration) overtaken_ = committed.error();
-  const Verdict::Kind verdict = verdict_after_failure(ports_.head, complete.name);
+  const Verdict::Kind verdict = verdict_after_failure(ports_.head, complete.name, committed.error());
   if (verdict == Verdict::Kind::kAbandoned) remove_documents(complete.name, writer);
   give_up(complete.name, committed.error(), verdict);
   return committed;

@@ -17,7 +17,7 @@ std::vector<OptionSpec> schedule_of_saves() {
   return {
       {.name = "checkpoint-every",
        .value_name = "N",
-       .default_text = "100",
+       .default_text = "10",
        .help = "Updates between checkpoints; with an r behind it, rounds: 3r also saves inside windows"},
       {.name = "resume",
        .value_name = "STEP",

@@ -9,6 +9,7 @@
 #include "launcher/checkpoint/store_options.h"
 #include "launcher/train/data_digest.h"
 #include "launcher/train/resume_rules.h"
+#include "scheduler/plan_text.h"
 #include "storage/hdf5/hdf5_format.h"
 #include "trainer/state_tensors.h"
 
@@ -147,7 +148,7 @@ RunFacts facts_of(const CheckpointSession& session, const TrainRequest& request,
   facts.lineage = session.lineage;
   facts.generation = session.generation;
   facts.plan = stored_plan(plan.plan);
-  facts.plan_text = ledger_plan_text(plan.plan);
+  facts.plan_text = scheduler::plan_text(plan.plan);
   facts.blocks = request.options.model.blocks();
   facts.accumulation = trainer::accumulation_name(request.options.accumulation);
   facts.found = session.found;

@@ -102,7 +102,8 @@ Status CheckpointWriter::finish() {
 void CheckpointWriter::take(const Verdict& verdict) {
   {
     const std::scoped_lock lock(mutex_);
-    if (stage_ == Stage::kIdle || verdict.checkpoint != name_) return;
+    // The first word stands: a leader that follows may know less than the one that committed.
+    if (stage_ == Stage::kIdle || verdict.checkpoint != name_ || verdict_) return;
     verdict_ = verdict.kind;
   }
   changed_.notify_all();

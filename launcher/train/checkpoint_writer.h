@@ -23,9 +23,8 @@ struct WriterSetup {
   std::string job;
   std::uint64_t lineage = 0;
   Generation generation;
-  int rank = 0;      // worker 0 tells the history of windows
-  int threads = 1;   // for files
-  std::string plan;  // as ledger entries name it
+  int rank = 0;     // worker 0 tells the history of windows
+  int threads = 1;  // for files
   trainer::ModelConfig model;
   trainer::Accumulation accumulation = trainer::Accumulation::kFloat;
 };

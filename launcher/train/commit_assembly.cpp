@@ -6,8 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "scheduler/plan_text.h"
-
 namespace everstep::launcher {
 namespace {
 
@@ -151,8 +149,6 @@ Manifest describe_run(const RunFacts& run, const Shard& shard) {
 }
 
 }  // namespace
-
-std::string ledger_plan_text(const scheduler::Plan& plan) { return scheduler::plan_text(plan); }
 
 storage::StoredPlan stored_plan(const scheduler::Plan& plan) {
   const scheduler::ScheduleRequest request = request_of(plan);

@@ -28,9 +28,6 @@ struct RunFacts {
   storage::Settings provenance;
 };
 
-// "amdp D=4 P=2 W=1 M=16 preload=2 cuts=0,2,4,6,8": what parse_plan_text reads back, so that history can be replayed.
-std::string ledger_plan_text(const scheduler::Plan& plan);
-
 // What of a plan decides whether a live checkpoint can be continued as if nothing had happened.
 storage::StoredPlan stored_plan(const scheduler::Plan& plan);
 

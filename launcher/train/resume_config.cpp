@@ -28,9 +28,15 @@ bool is_among(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// HEAD is only a mirror of etcd's: the directories of lineages are enough to go on from.
 bool holds_job(const Path& directory) {
   std::error_code ignored;
-  return std::filesystem::is_regular_file(directory / "HEAD", ignored);
+  if (std::filesystem::is_regular_file(directory / "HEAD", ignored)) return true;
+  const auto is_lineage = [&](const std::filesystem::directory_entry& entry) {
+    return std::filesystem::is_directory(entry.path() / "ledger", ignored);
+  };
+  const auto entries = std::filesystem::directory_iterator(directory, ignored);
+  return std::any_of(begin(entries), end(entries), is_lineage);
 }
 
 std::vector<std::string> jobs_in(const Path& directory) {
@@ -97,9 +103,7 @@ Config resume_config(const Config& given, const storage::Settings& stored, const
   Config config{given.command, given.file_path, {}, {}};
   const bool is_elastic = given.setting("etcd").text != "none";
   for (const OptionSpec& option : train_options()) {
-    Setting setting{option.name, std::nullopt, Source::kDefault, 0};
-    if (option.is_flag()) setting.text = "false";
-    if (!option.default_text.empty()) setting.text = option.default_text;
+    Setting setting{option.name, option.default_value(), Source::kDefault, 0};
     const std::string before(setting_of(stored, option.name));
     if (!is_among(kOfTheCommand, option.name) && given.setting(option.name).source != Source::kDefault) {
       setting = given.setting(option.name);

@@ -39,9 +39,6 @@ Json elastic_json(const ElasticCounts& counts) {
 
 // "3 generations, 2 changes of membership, 14 minibatches redone, goodput 0.982"
 std::string elastic_text(const ElasticCounts& counts) {
-  const auto counted = [](std::int64_t number, const std::string& one, const std::string& many) {
-    return std::to_string(number) + " " + (number == 1 ? one : many);
-  };
   return counted(counts.generations, "generation", "generations") + ", " +
          counted(counts.changes, "change of membership", "changes of membership") + ", " +
          counted(counts.redone, "minibatch", "minibatches") + " redone, goodput " + fixed_text(counts.goodput, 3);

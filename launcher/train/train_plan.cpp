@@ -95,6 +95,7 @@ trainer::TrainOptions train_options_of(const TrainRequest& request, const TrainP
   trainer::TrainOptions options = request.options;
   options.schedule = request_of(plan.plan);
   options.cuts = plan.plan.cuts;
+  options.plan_text = plan_text(plan.plan);
   options.lineage = lineage;
   // A frame may have to wait for much of a window, on a machine much slower than the estimate. Hung processes are found
   // sooner than that: the supervisor listens for their signs of life.

@@ -49,7 +49,6 @@ WriterSetup WorkerCheckpoints::writer_setup(const TrainRequest& request, const T
   setup.generation = identity.generation;
   setup.rank = identity.rank;
   setup.threads = threads_of(plan);
-  setup.plan = ledger_plan_text(plan.plan);
   setup.model = request.options.model;
   setup.accumulation = request.options.accumulation;
   return setup;

@@ -21,6 +21,21 @@ TEST(FixedText, RoundsToTheDigitsAskedFor) {
   EXPECT_EQ(fixed_text(1e308, 2).size(), 312U);
 }
 
+TEST(Grouped, PutsACommaBeforeEveryThreeDigits) {
+  EXPECT_EQ(grouped(0), "0");
+  EXPECT_EQ(grouped(999), "999");
+  EXPECT_EQ(grouped(9600), "9,600");
+  EXPECT_EQ(grouped(1'234'567), "1,234,567");
+  EXPECT_EQ(grouped(-123), "-123");
+  EXPECT_EQ(grouped(-1234), "-1,234");
+}
+
+TEST(Counted, UsesTheSingularForOneOnly) {
+  EXPECT_EQ(counted(0, "loss", "losses"), "0 losses");
+  EXPECT_EQ(counted(1, "loss", "losses"), "1 loss");
+  EXPECT_EQ(counted(1000, "loss", "losses"), "1,000 losses");
+}
+
 TEST(Trimmed, DropsBlanksAtTheEndsOnly) {
   EXPECT_EQ(trimmed("  a b\t\r"), "a b");
   EXPECT_EQ(trimmed(" \t "), "");

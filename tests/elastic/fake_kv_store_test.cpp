@@ -19,7 +19,7 @@ class FakeSubject final : public Subject {
 };
 
 INSTANTIATE_TEST_SUITE_P(Fake, KvContract,
-                         testing::Values(SubjectMaker([] { return std::make_unique<FakeSubject>(); })));
+                         testing::Values(SubjectMaker{"a fake", [] { return std::make_unique<FakeSubject>(); }}));
 
 constexpr auto kDeadline = std::chrono::seconds(1);
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,12 @@ class Subject {
   virtual void interrupt_and_compact() = 0;
 };
 
-using SubjectMaker = std::function<std::unique_ptr<Subject>()>;
+struct SubjectMaker {
+  const char* name;
+  std::function<std::unique_ptr<Subject>()> make;
+
+  friend void PrintTo(const SubjectMaker& maker, std::ostream* out) { *out << maker.name; }
+};
 
 class KvContract : public testing::TestWithParam<SubjectMaker> {
  protected:
@@ -57,7 +63,7 @@ class KvContract : public testing::TestWithParam<SubjectMaker> {
   Subject& subject() { return *subject_; }
 
  private:
-  std::unique_ptr<Subject> subject_ = GetParam()();
+  std::unique_ptr<Subject> subject_ = GetParam().make();
 };
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(KvContract);

@@ -181,7 +181,8 @@ ReferenceStep::Update ReferenceRun::update(bool skipped) {
   ReferenceStep::Update update;
   update.loss = window_loss_ / static_cast<double>(last_->plan.window);
   update.gradient_norm = global_gradient_norm(all);
-  update.skipped = skipped || is_lost_ || !std::isfinite(update.loss) || !std::isfinite(update.gradient_norm);
+  update.finite = !is_lost_ && std::isfinite(update.loss) && std::isfinite(update.gradient_norm);
+  update.skipped = skipped || !update.finite;
   if (!update.skipped) apply(all, update.gradient_norm);
   for (const Block& block : blocks_) zero(block.state.gradients);
   ++version_;

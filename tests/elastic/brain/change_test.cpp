@@ -124,6 +124,27 @@ TEST_F(Training, StopsTheJobWhenAsked) {
   EXPECT_FALSE(cluster.has(cluster.keys().stop_request()));
 }
 
+TEST_F(Training, StopsForThoseWhoStandByToo) {
+  cluster.add(4);
+  cluster.settle();
+  ASSERT_EQ(number(), 1);
+  cluster.write({{}, {put(cluster.keys().stop_request(), "")}});
+  cluster.settle();
+  cluster.settle(60'000);
+  EXPECT_THAT(cluster.effects_of<Exit>(4), SizeIs(1));
+  EXPECT_EQ(number(), 1);
+}
+
+TEST_F(Training, BeginsAnewWithThoseWhoComeAfterAStop) {
+  cluster.write({{}, {put(cluster.keys().stop_request(), "")}});
+  cluster.settle();
+  cluster.add(4);
+  cluster.settle();
+  cluster.settle(60'000);
+  EXPECT_THAT(cluster.effects_of<Exit>(4), IsEmpty());
+  EXPECT_EQ(number(), 2);
+}
+
 TEST_F(Training, DoesNotForgetToStopWhenOthersAreLeaving) {
   cluster.at(1).connects = false;
   cluster.tell(3, LeaveAsked{"SIGTERM", 0});

@@ -47,9 +47,10 @@ class EtcdSubject final : public Subject {
 };
 
 INSTANTIATE_TEST_SUITE_P(OneServer, KvContract,
-                         testing::Values(SubjectMaker([] { return std::make_unique<EtcdSubject>(1); })));
+                         testing::Values(SubjectMaker{"one server", [] { return std::make_unique<EtcdSubject>(1); }}));
 INSTANTIATE_TEST_SUITE_P(ThreeServers, KvContract,
-                         testing::Values(SubjectMaker([] { return std::make_unique<EtcdSubject>(3); })));
+                         testing::Values(SubjectMaker{"three servers",
+                                                      [] { return std::make_unique<EtcdSubject>(3); }}));
 
 }  // namespace
 }  // namespace everstep::elastic

@@ -103,11 +103,12 @@ storage::CatalogEntry SmallJob::commit(const SmallCheckpoint& checkpoint) {
   ledger.lineage = kLineage;
   ledger.begin = last_ ? last_->manifest.name.position : Position{0};
   ledger.end = manifest.name.position;
+  const std::string plan = "amdp D=2 P=2 W=1 M=4 preload=2 cuts=0,2," + std::to_string(model_.blocks());
   for (Position at = ledger.begin; at < ledger.end;) {
     const auto first = static_cast<int>(at.value % kWindow);
     const int end = static_cast<int>(std::min<std::int64_t>(kWindow, first + ledger.end.value - at.value));
     const std::vector<double> losses(static_cast<std::size_t>(end - first), 2.5);
-    ledger.entries.push_back({at.value / kWindow, first, end, {1}, "test", false, false, losses});
+    ledger.entries.push_back({at.value / kWindow, first, end, {1}, plan, false, false, losses});
     at.value += end - first;
   }
   auto entry = store_->catalog().commit({manifest, {7, 0xffff}, ledger, last_});

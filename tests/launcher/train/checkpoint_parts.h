@@ -17,6 +17,7 @@
 
 namespace everstep::launcher {
 
+inline constexpr const char* kPlanText = "1f1b D=2 P=1 W=1 M=4";
 inline constexpr std::uint64_t kLineage = 0x0123456789abcdef;
 inline constexpr int kWindow = 4;
 
@@ -72,7 +73,6 @@ inline WriterSetup writer_setup(int rank) {
   setup.generation = {1};
   setup.rank = rank;
   setup.threads = 2;
-  setup.plan = "1f1b D=2 P=1 W=1 M=4";
   setup.model = small_model();
   return setup;
 }
@@ -113,7 +113,7 @@ inline trainer::WindowHistory finished_window(std::int64_t window) {
   history.end = kWindow;
   history.flushed = true;
   history.generation = {1};
-  history.plan = writer_setup(0).plan;
+  history.plan = kPlanText;
   history.losses.assign(kWindow, static_cast<double>(window) + 0.25);
   return history;
 }
@@ -127,7 +127,7 @@ inline RunFacts run_facts() {
   facts.plan.depth = 2;
   facts.plan.window = kWindow;
   facts.plan.cuts = {0, 2, 4};
-  facts.plan_text = writer_setup(0).plan;
+  facts.plan_text = kPlanText;
   facts.blocks = 4;
   facts.accumulation = "float32";
   facts.configuration = {{"model", "small"}};

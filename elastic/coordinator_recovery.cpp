@@ -1,0 +1,60 @@
+// Unplanned changes: somebody of the generation is gone, or could not take part.
+#include <algorithm>
+#include <utility>
+
+#include "elastic/coordinator.h"
+#include "elastic/suspicion.h"
+
+namespace everstep::elastic {
+namespace {
+
+constexpr Tick kMillisecond = kTicksPerSecond / 1000;
+
+}  // namespace
+
+bool Coordinator::is_broken(const Situation& seen) const {
+  if (seen.live_workers().size() < seen.generation->group.plan.workers.size()) return true;
+  // Whoever was drained tells of this generation; whoever has only what it started from never came to train.
+  const auto is_drained = [&](const HeldRecord& held) {
+    return seen.drain && held.position && held.of == seen.generation->group.attempt.generation;
+  };
+  return std::any_of(seen.held.begin(), seen.held.end(), [&](const auto& held) { return !is_drained(held.second); });
+}
+
+void Coordinator::recover(const Situation& seen, Tick now) {
+  state_ = "recovering";
+  if (!broken_since_) broken_since_ = now;
+  if (now < *broken_since_ + options_.death_debounce) return wake(*broken_since_ + options_.death_debounce);
+  const GroupRecord& group = seen.generation->group;
+  const std::vector<WorkerId> connected = group.connected();
+  const bool all_said = std::all_of(connected.begin(), connected.end(),
+                                    [&](const WorkerId& id) { return !seen.has(id) || seen.held.contains(id); });
+  if (!all_said && now < *broken_since_ + options_.held_limit) return wake(*broken_since_ + options_.held_limit);
+  if (evict_outcasts(seen)) return;
+  constexpr Tick kFirstPause = 100 * kMillisecond;
+  const Tick pause = fruitless_ == 0 ? 0 : kFirstPause << std::min(fruitless_, 6);
+  if (now < watched_since_ + pause) return wake(watched_since_ + pause);
+  if (waits_for_more(eligible(seen, now).size())) return;
+  open_anew(seen, now, "recovery");
+}
+
+bool Coordinator::evict_outcasts(const Situation& seen) {
+  std::set<WorkerId> answered;
+  for (const auto& [id, held] : seen.held) answered.insert(id);
+  if (judged_.empty()) judged_ = outcasts(seen.live_workers(), seen.suspicions, answered);
+  Txn txn = as_leader(seen);
+  std::string names;
+  constexpr std::size_t kMostAtOnce = 50;
+  for (const WorkerId& id : judged_) {
+    const auto member = seen.members.find(id);
+    if (member == seen.members.end() || txn.then.size() == kMostAtOnce) continue;
+    txn.compares.push_back(created_at(options_.keys.member(id), member->second.created));
+    txn.then.push_back(remove(options_.keys.member(id)));
+    names += " " + name_of(id);
+  }
+  if (txn.then.empty()) return false;
+  send(std::move(txn), "evict" + names);
+  return true;
+}
+
+}  // namespace everstep::elastic

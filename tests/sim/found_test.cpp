@@ -1,0 +1,30 @@
+// Seeds that once found something. What they found has a test of its own in tests/elastic/brain where it was a mistake
+// of the brains; these keep the whole.
+#include <gtest/gtest.h>
+
+#include "elastic/sim/simulation.h"
+
+namespace everstep::elastic::sim {
+namespace {
+
+void expect_holds(std::uint64_t seed) {
+  const SimulationReport report = simulate({.seed = seed});
+  EXPECT_FALSE(report.violation) << *report.violation;
+}
+
+TEST(Found, ALeaderThatRepeatedWhatWasRefusedWithoutReadingAgain) { expect_holds(1066); }
+
+TEST(Found, AHolderThatHadNothingLeft) { expect_holds(1193); }
+
+TEST(Found, AStaleReadThatEndedAllCommits) { expect_holds(311); }
+
+TEST(Found, ACheckpointThatALaterLeaderCommittedASecondTime) { expect_holds(403); }
+
+TEST(Found, ADrainThatWaitedForSomebodyWhoNeverBegan) { expect_holds(519); }
+
+TEST(Found, AnAttemptThatWasConnectedTwice) { expect_holds(5054); }
+
+TEST(Found, ALateAcknowledgementThatTookTheNextOnesAway) { expect_holds(7647); }
+
+}  // namespace
+}  // namespace everstep::elastic::sim
