@@ -153,11 +153,12 @@ void Coordinator::reconcile(const Situation& seen, Tick now, Tick window_time) {
   }
   if (!seen.ready.empty()) fruitless_ = 0;
   const bool nobody_left = seen.live_workers().empty();
-  if (!seen.generation || nobody_left) return start(seen, now);
-  if (seen.drain && seen.drain->ends_job) {
+  if (!seen.generation) return start(seen, now);
+  if (seen.drain && seen.drain->ends_job && !(nobody_left && has_newcomers(seen))) {
     state_ = "stopping";
     return;
   }
+  if (nobody_left) return start(seen, now);
   if (is_broken(seen)) return recover(seen, now);
   if (seen.drain) return await_drain(seen, now);
   if (seen.proposal) return await_prepared(seen, now, window_time);
@@ -212,13 +213,24 @@ bool Coordinator::waits_for_more(std::size_t workers) {
   return true;
 }
 
+// Since the job was told to end: whoever starts it again.
+bool Coordinator::has_newcomers(const Situation& seen) const {
+  return std::any_of(seen.members.begin(), seen.members.end(),
+                     [&](const auto& member) { return member.second.created > seen.drain_modified; });
+}
+
+// While nobody trains there is nothing to save, and those who wait may go.
+void Coordinator::stop_if_asked(const Situation& seen) {
+  if (seen.stop_asked && seen.generation) drain(seen, {.ends_job = true, .reason = "the job was asked to stop"});
+}
+
 // Nobody trains, and nobody has anything in memory.
 void Coordinator::start(const Situation& seen, Tick now) {
   const std::vector<WorkerId> workers = eligible(seen, now);
   for (const auto& [host, until] : quarantined_until_) {
     if (until.second > now) wake(until.second);
   }
-  if (waits_for_more(workers.size())) return;
+  if (waits_for_more(workers.size())) return stop_if_asked(seen);
   state_ = "starting";
   Tick newest = 0;
   for (const WorkerId& id : workers) newest = std::max(newest, joined_at_.at(id));
@@ -310,7 +322,7 @@ std::string Coordinator::change_text(const Situation& seen, const std::vector<Wo
 
 void Coordinator::open_anew(const Situation& seen, Tick now, const std::string& reason) {
   const auto change = planned(seen, eligible(seen, now));
-  if (!change) return;
+  if (!change) return stop_if_asked(seen);
   const BaseChoice base = choose_base(seen.generation, held_by_the_living(seen), seen.head, living(seen));
   GroupRecord group;
   group.attempt = {seen.generation ? seen.generation->group.attempt.generation.next() : options_.first_generation,
@@ -349,6 +361,8 @@ void Coordinator::open(const Situation& seen, GroupRecord group, const BaseChoic
               remove_prefix(keys.all_held()),
               remove_prefix(keys.all_ready()),
               remove_prefix(keys.acks())};
+  const std::int64_t forgotten = record.group.attempt.generation.value - kKeptHistory;
+  if (forgotten > 0) txn.then.push_back(remove(keys.past_generation({forgotten})));
   send(std::move(txn), what);
 }
 

@@ -51,6 +51,7 @@ struct CoordinatorOptions {
 //  * a member of the generation is gone: evict suspects, wait for what survivors hold (at most held_limit), open.
 //    The base is memory if all blocks are held at one position that is not behind HEAD, else HEAD, else the beginning
 //    A connection that broke without a death counts as one: held/ records without a drain say so
+//    So does a donor that left before it had handed its state over
 //  * a leave that leaves nobody: drain that ends the job. Too few: drain that saves, then waits
 //  * a leave whose time is shorter than a window: drain inside the window, at the round after the highest promised
 //  * newcomers that would only be spares change nothing
@@ -92,6 +93,8 @@ class Coordinator {
   void track(const Situation& seen, Tick now);
   void reconcile(const Situation& seen, Tick now, Tick window_time);
   bool write_quarantine(const Situation& seen);
+  bool has_newcomers(const Situation& seen) const;
+  void stop_if_asked(const Situation& seen);
   void start(const Situation& seen, Tick now);
   bool is_broken(const Situation& seen) const;
   void recover(const Situation& seen, Tick now);

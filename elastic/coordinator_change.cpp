@@ -38,6 +38,7 @@ void Coordinator::consider_change(const Situation& seen, Tick now, Tick window_t
   if (all_leave) return drain(seen, {.ends_job = true, .reason = "everybody leaves"});
   if (waits_for_more(workers.size())) return drain(seen, {.saves = true, .reason = "too few workers stay"});
   const auto change = planned(seen, workers);
+  if (!change && leaves) return drain(seen, {.saves = true, .reason = "there is no plan for those who stay"});
   if (!change || are_equal_sets(change->plan.workers, group.plan.workers)) return;
   if (const auto latest = must_drain_at(seen, window_time); latest && now >= *latest) {
     return drain_for_leavers(seen, now, window_time, change->reason);
@@ -81,7 +82,7 @@ std::optional<Tick> Coordinator::must_drain_at(const Situation& seen, Tick windo
 
 void Coordinator::drain_for_leavers(const Situation& seen, Tick now, Tick window_time, const std::string& reason) {
   const auto deadline = leave_deadline(seen);
-  const bool too_long = deadline && window_time > 0 && *deadline - now < window_time;
+  const bool too_long = deadline && (window_time == 0 || *deadline - now < window_time);  // 0: nobody knows
   drain(seen, {.inside_window = too_long, .reason = reason});
 }
 
@@ -173,7 +174,7 @@ void Coordinator::await_drain(const Situation& seen, Tick now) {
     return std::all_of(workers.begin(), workers.end(), [&](const WorkerId& id) { return records.contains(id); });
   };
   if (all_in(seen.held)) {
-    if (waits_for_more(eligible(seen, now).size())) return;
+    if (waits_for_more(eligible(seen, now).size())) return stop_if_asked(seen);
     const BaseChoice base = choose_base(seen.generation, held_by_the_living(seen), seen.head, living(seen));
     const bool from_here = base.from && base.from->attempt == seen.generation->group.attempt;
     const auto is_prepared = [&](const WorkerId& id) {

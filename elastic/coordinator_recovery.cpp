@@ -14,6 +14,9 @@ constexpr Tick kMillisecond = kTicksPerSecond / 1000;
 
 bool Coordinator::is_broken(const Situation& seen) const {
   if (seen.live_workers().size() < seen.generation->group.plan.workers.size()) return true;
+  const auto& donors = seen.generation->group.donors;
+  const auto left_too_early = [&](const WorkerId& id) { return !seen.has(id) && !seen.handed_over.contains(id); };
+  if (std::any_of(donors.begin(), donors.end(), left_too_early)) return true;  // the others wait for what it had
   // Whoever was drained tells of this generation; whoever has only what it started from never came to train.
   const auto is_drained = [&](const HeldRecord& held) {
     return seen.drain && held.position && held.of == seen.generation->group.attempt.generation;
@@ -27,14 +30,15 @@ void Coordinator::recover(const Situation& seen, Tick now) {
   if (now < *broken_since_ + options_.death_debounce) return wake(*broken_since_ + options_.death_debounce);
   const GroupRecord& group = seen.generation->group;
   const std::vector<WorkerId> connected = group.connected();
-  const bool all_said = std::all_of(connected.begin(), connected.end(),
-                                    [&](const WorkerId& id) { return !seen.has(id) || seen.held.contains(id); });
+  const bool all_said = std::all_of(connected.begin(), connected.end(), [&](const WorkerId& id) {
+    return !seen.has(id) || seen.held.contains(id) || seen.handed_over.contains(id);
+  });
   if (!all_said && now < *broken_since_ + options_.held_limit) return wake(*broken_since_ + options_.held_limit);
   if (evict_outcasts(seen)) return;
   constexpr Tick kFirstPause = 100 * kMillisecond;
   const Tick pause = fruitless_ == 0 ? 0 : kFirstPause << std::min(fruitless_, 6);
   if (now < watched_since_ + pause) return wake(watched_since_ + pause);
-  if (waits_for_more(eligible(seen, now).size())) return;
+  if (waits_for_more(eligible(seen, now).size())) return stop_if_asked(seen);
   open_anew(seen, now, "recovery");
 }
 

@@ -10,6 +10,7 @@ HeadCommit::HeadCommit(const Keys& keys, Expected expected, const HeadRecord& ne
   txn_.compares = {modified_at(keys.generation(), expected.generation), modified_at(keys.head(), expected.head),
                    created_at(keys.leader(), expected.leader), is_absent(log)};
   txn_.then = {put(keys.head(), next_), put(log, next_)};
+  if (next.sequence > kKeptHistory) txn_.then.push_back(remove(keys.past_head(next.sequence - kKeptHistory)));
   if (!acks.empty()) txn_.then.push_back(remove_prefix(acks));
   txn_.otherwise = {get(log), get(keys.generation()), get(keys.leader())};
 }

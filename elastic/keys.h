@@ -83,6 +83,9 @@ class Keys {
   std::string prefix_;
 };
 
+// Of past generations and HEADs so many are kept: what is older only files tell.
+inline constexpr std::int64_t kKeptHistory = 1000;
+
 // "/everstep/v1/jobs/": what `everstep status` without a job lists.
 inline constexpr std::string_view kAllJobs = "/everstep/v1/jobs/";
 

@@ -1,5 +1,7 @@
 #include "elastic/situation.h"
 
+#include <algorithm>
+
 namespace everstep::elastic {
 namespace {
 
@@ -97,7 +99,11 @@ Situation read_situation(const View& view, const Keys& keys,
   situation.promises = read_by_worker(view, keys.promises(attempt), &parse_promise);
   situation.held = read_by_worker(view, keys.held(attempt), &parse_held);
   for (const KeyValue* item : view.below(keys.ready(attempt))) {
-    if (const auto id = id_after(item->key, keys.ready(attempt))) situation.ready.insert(*id);
+    const auto id = id_after(item->key, keys.ready(attempt));
+    if (!id) continue;
+    const auto& donors = situation.generation->group.donors;
+    const bool is_donor = std::find(donors.begin(), donors.end(), *id) != donors.end();
+    (is_donor ? situation.handed_over : situation.ready).insert(*id);
   }
   read_suspicions(view, keys.suspects(attempt), situation);
   return situation;

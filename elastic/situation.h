@@ -38,7 +38,8 @@ struct Situation {
   // Of the present generation:
   std::map<WorkerId, PromiseRecord> promises;
   std::map<WorkerId, HeldRecord> held;
-  std::set<WorkerId> ready;
+  std::set<WorkerId> ready;                            // workers that have made their first update
+  std::set<WorkerId> handed_over;                      // donors
   std::set<std::pair<WorkerId, WorkerId>> suspicions;  // who is suspected, by whom
 
   std::map<std::string, Quarantine> quarantines;  // by host

@@ -67,7 +67,7 @@ void WorkerAgent::take(const Replied& event, Tick now) {
 
 void WorkerAgent::take(const Connected& event, Tick /*now*/) {
   const auto link = links_.find(event.attempt);
-  if (link != links_.end()) link->second = Link::kUp;
+  if (link != links_.end() && link->second == Link::kConnecting) link->second = Link::kUp;
 }
 
 void WorkerAgent::take(const ConnectFailed& event, Tick /*now*/) {
@@ -264,12 +264,13 @@ bool WorkerAgent::is_stopped_for_spectators(const View& view) const {
 }
 
 bool WorkerAgent::is_needed() const {
-  if (!part_ || part_->role == Role::kNone || part_->role == Role::kSpare || part_->handed_over) return false;
+  if (!part_ || part_->role == Role::kNone || part_->role == Role::kSpare) return false;
+  if (part_->handed_over) return !part_->has_written(Write::kReady);
   return !part_->ended || (part_->held && (part_->held->position || part_->held->finished));
 }
 
 void WorkerAgent::look_at_leaving(const View& view, Tick now) {
-  const bool handed_over = part_ && part_->handed_over;
+  const bool handed_over = part_ && part_->handed_over && part_->has_written(Write::kReady);
   if (!leaving_) {
     if (handed_over && !has(part_->record.group.plan.spares, id())) rejoin("handed its state over");
     return;

@@ -48,6 +48,7 @@ inline constexpr Tick kRetryAfter = kTicksPerSecond / 5;
 //    itself, fenced (Abort, Rejoin); if none did, the store is away for all, and training goes on up to outage_limit,
 //    then Rejoin
 //  * all it writes about a generation compares that `gen` is still the one it obeys; refused means that it is not
+//  * a donor says when it has handed its state over, and goes only then
 //  * LeaveAsked: member record to kLeaving; leaves when a generation no longer needs it (handed over, or not named),
 //    with kCancelled → exit code 75; at the end of its time it leaves at once. ask/drain/<self> is the same
 //  * whoever cannot read the checkpoint to start from leaves and says so: others may have better luck, and if nobody

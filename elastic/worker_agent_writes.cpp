@@ -84,6 +84,11 @@ std::optional<WorkerAgent::Pending> WorkerAgent::next_write(const View& view) {
     if (part_->first_update && part_->is_running() && !part_->has_written(Write::kReady)) {
       return generation_write(Write::kReady, keys.ready(attempt, id()), "trains\n");
     }
+    if (part_->handed_over && !part_->has_written(Write::kReady)) {
+      auto write = generation_write(Write::kReady, keys.ready(attempt, id()), "handed over\n");
+      write->txn.then.front().lease = 0;  // says so when this worker has left
+      return write;
+    }
   }
   if (!proposal_) return std::nullopt;
   const auto link = links_.find(proposal_->attempt);

@@ -26,5 +26,7 @@ TEST(Found, AnAttemptThatWasConnectedTwice) { expect_holds(5054); }
 
 TEST(Found, ALateAcknowledgementThatTookTheNextOnesAway) { expect_holds(7647); }
 
+TEST(Found, ADonorThatLeftBeforeItHadHandedOver) { expect_holds(33401); }
+
 }  // namespace
 }  // namespace everstep::elastic::sim

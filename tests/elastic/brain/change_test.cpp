@@ -58,6 +58,27 @@ TEST_F(Training, LetsALeaverHandOverAndGo) {
   EXPECT_EQ(cluster.effects_of<Exit>(2).front().error->code, ErrorCode::kCancelled);
 }
 
+// Found by the simulator: workers waited for ever for the state of a donor whose time had run out.
+TEST_F(Training, RecoversFromADonorThatLeftTooEarly) {
+  cluster.tell(2, LeaveAsked{"SIGTERM", 0});
+  cluster.settle(10);
+  ASSERT_THAT(cluster.generation()->group.donors, ElementsAre(worker(2)));
+  cluster.kill(2);
+  cluster.settle(60);
+  cluster.settle(3000);
+  EXPECT_EQ(number(), 3);
+}
+
+TEST_F(Training, GoesOnWithoutADonorThatHandedOver) {
+  cluster.tell(2, LeaveAsked{"SIGTERM", 0});
+  cluster.settle(10);
+  cluster.end_training(2, How::kHandedOver, {});
+  cluster.kill(2);
+  cluster.settle(60);
+  cluster.settle(3000);
+  EXPECT_EQ(number(), 2);
+}
+
 TEST_F(Training, StopsInsideAWindowAtTheRoundAfterTheHighestPromised) {
   cluster.drains = false;
   const Attempt attempt = cluster.generation()->group.attempt;
@@ -138,6 +159,7 @@ TEST_F(Training, StopsForThoseWhoStandByToo) {
 TEST_F(Training, BeginsAnewWithThoseWhoComeAfterAStop) {
   cluster.write({{}, {put(cluster.keys().stop_request(), "")}});
   cluster.settle();
+  for (const int number : {1, 2, 3}) cluster.kill(number);
   cluster.add(4);
   cluster.settle();
   cluster.settle(60'000);
@@ -196,6 +218,19 @@ TEST(Waiting, SavesFirstWhenALeaveMakesItNecessary) {
   EXPECT_TRUE(cluster.effects_of<StopAtWindow>(1).front().saves);
   EXPECT_THAT(cluster.effects_of<Exit>(2), SizeIs(1));
   EXPECT_THAT(cluster.effects_of<Exit>(1), IsEmpty());
+}
+
+TEST(Waiting, EndsWhenTheJobIsAskedToStop) {
+  SmallCluster cluster(2);
+  for (const int number : {1, 2}) cluster.add(number);
+  cluster.settle(3000);
+  cluster.settle();
+  cluster.kill(2);
+  cluster.end_training(1, TrainingEnded::How::kBroken, {});
+  cluster.settle(3000);
+  cluster.write({{}, {put(cluster.keys().stop_request(), "please")}});
+  cluster.settle(3000);
+  EXPECT_THAT(cluster.effects_of<Exit>(1), SizeIs(1)) << "nobody else will come";
 }
 
 TEST_F(Training, EndsForAWorkerThatCannotReadTheCheckpoint) {

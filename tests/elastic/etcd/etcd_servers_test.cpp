@@ -36,7 +36,7 @@ TEST(EtcdServers, OneOfThreeServersMayDieOrFreeze) {
       [&](const Heard& it) { return it.gaps > gaps || (!it.events.empty() && it.events.back().item.key == "/late"); }));
 }
 
-TEST(EtcdServers, WithoutAMajorityNothingIsExecuted) {
+TEST(EtcdServers, WithoutAMajorityNoCallSucceeds) {
   EtcdCluster cluster(3);
   const auto store = cluster.connect();
   ASSERT_TRUE(store->transact(kWrite, kLong).ok());
@@ -44,6 +44,8 @@ TEST(EtcdServers, WithoutAMajorityNothingIsExecuted) {
   cluster.kill(2);
   const auto took = time_of([&] { EXPECT_FALSE(store->transact(kRead, seconds(2)).ok()); });
   EXPECT_LT(took, seconds(3));
+  EXPECT_FALSE(store->transact(kWrite, seconds(1)).ok());
+  EXPECT_FALSE(store->grant(seconds(5), seconds(1)).ok());
   cluster.restart(1);
   EXPECT_TRUE(store->transact(kRead, kLong).ok());
 }

@@ -46,10 +46,10 @@ TEST_F(AuditCommand, ProvesAWholeJob) {
 
 TEST_F(AuditCommand, AcceptsWhatPruneLeft) {
   make_job("pruned");
-  ASSERT_EQ(run_command({"checkpoint", "prune", "--checkpoint-dir=" + path("pruned"), "--keep-last=1"}).exit_code, 0);
+  ASSERT_EQ(run_command({"checkpoint", "prune", "--checkpoint-dir=" + path("pruned"), "--keep-last=2"}).exit_code, 0);
   const CommandRun ended = run_command({"audit", path("pruned")});
   EXPECT_EQ(ended.exit_code, 0) << ended.out << ended.log;
-  EXPECT_THAT(ended.out, HasSubstr("3 commits, 1 kept"));
+  EXPECT_THAT(ended.out, HasSubstr("3 commits, 2 kept"));
 }
 
 TEST_F(AuditCommand, EndsWith65AndNamesWhatIsDamaged) {

@@ -103,7 +103,7 @@ storage::CatalogEntry SmallJob::commit(const SmallCheckpoint& checkpoint) {
   ledger.lineage = kLineage;
   ledger.begin = last_ ? last_->manifest.name.position : Position{0};
   ledger.end = manifest.name.position;
-  const std::string plan = "amdp D=2 P=2 W=1 M=4 preload=2 cuts=0,2," + std::to_string(model_.blocks());
+  const std::string plan = "1f1b D=2 P=1 W=1 M=4 preload=2 cuts=0,2," + std::to_string(model_.blocks());
   for (Position at = ledger.begin; at < ledger.end;) {
     const auto first = static_cast<int>(at.value % kWindow);
     const int end = static_cast<int>(std::min<std::int64_t>(kWindow, first + ledger.end.value - at.value));

@@ -95,12 +95,15 @@ TEST_F(ElasticLeave, ByANoticeOfTheCloudHandsTheStateOver) {
 }
 
 TEST_F(ElasticLeave, OfEverybodySavesAndTheNextRunGoesOn) {
-  ASSERT_TRUE(starts(4, {"--schedule=amdp", "--shapes=4=4x1"}));
+  ASSERT_TRUE(starts(4, {"--schedule=amdp", "--shapes=4=4x1,5=4x1", "--steps=600"}));
+  RunningProgram& spare = add_worker("spare");
+  ASSERT_TRUE(becomes("spare", [&] { return text_of("run/worker-spare.log").find("obeyed") != std::string::npos; }));
   train().signal(SIGINT);
+  EXPECT_EQ(spare.wait(seconds(30)).exit_code, 75);
   const Ended stopped = expect_end(75);
   EXPECT_THAT(stopped.log, HasSubstr("event=stopping signal=SIGINT"));
   expect_proofs();
-  start({"--schedule=amdp", "--shapes=4=4x1", "--resume"}, "second");
+  start({"--schedule=amdp", "--shapes=4=4x1,5=4x1", "--steps=600", "--resume"}, "second");
   const Ended ended = expect_end();
   EXPECT_THAT(ended.log, HasSubstr("event=resumed"));
   expect_proofs();

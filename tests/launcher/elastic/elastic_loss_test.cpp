@@ -89,6 +89,18 @@ TEST_F(ElasticLoss, OfAllWorkersIsMadeGoodByOthersWhileEtcdLives) {
   expect_proofs();
 }
 
+// They need the etcd of the run.
+TEST_F(ElasticLoss, OfAllWorkersOfTheRunLeavesTheJobToOthers) {
+  ASSERT_TRUE(starts(1, {"--workers=1", "--shapes=1=1x1,2=2x1"}));
+  RunningProgram& other = add_worker("other");
+  ASSERT_TRUE(trains_with(2));
+  ::kill(worker(0), SIGKILL);
+  ASSERT_TRUE(says("event=serving_others"));
+  EXPECT_EQ(other.wait(seconds(60)).exit_code, 0);
+  expect_end();
+  expect_proofs();
+}
+
 TEST_F(ElasticLoss, OfTooManyMakesTheJobWaitForOthers) {
   ASSERT_TRUE(starts(3, {"--workers=3", "--min-workers=3", "--shapes=3=3x1"}));
   const int before = generation();

@@ -137,7 +137,7 @@ TEST(Replay, ComparesFloatSumsWithinATolerance) {
     return [bits](Position, const StageState& state) { state.weights.as<std::uint32_t>()[0] ^= bits; };
   };
   EXPECT_THAT(said({.state = flip(1), .reproducible = false}),
-              HasSubstr("from step 0 to step 6: 6 windows, 24 losses, 3 checkpoints: equal within 0.0001 (losses)"));
+              HasSubstr("from step 0 to step 6: 6 windows, 24 losses, 3 checkpoints: equal within 1e-04 (losses)"));
   EXPECT_THAT(said({.state = flip(1U << 30), .reproducible = false}), HasSubstr("g1-p8-00000abc, block 1, weights"));
 }
 
