@@ -255,7 +255,7 @@ void WorkerAgent::look_at_drain(const View& view) {
 
 // Those who only stand by go last: one of them may lead. Whoever came after the stop was asked for is there to go on.
 bool WorkerAgent::is_stopped_for_spectators(const View& view) const {
-  if (view.created(options_.keys.member(id())) > view.modified(options_.keys.drain())) return false;
+  if (member_created_ > view.modified(options_.keys.drain())) return false;  // the view may not show it yet
   const GroupRecord& group = part_->record.group;
   return std::all_of(group.plan.workers.begin(), group.plan.workers.end(), [&](const WorkerId& worker) {
     const bool is_there = view.find(options_.keys.member(worker)) != nullptr;

@@ -142,7 +142,7 @@ void Incarnation::on_lease_news(const LeaseNews& news) {
 Incarnation::End Incarnation::run() {
   handle(elastic::Warmed{});
   while (!end_) {
-    std::vector<Message> messages = mailbox_.take(patience());
+    std::vector<Message> messages = mailbox_.take_all(patience());
     const Tick now = boot_now();
     const bool is_due = wake_ && now >= *wake_;
     const auto changed = view_.refresh(now);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -21,10 +22,19 @@ class Mailbox {
   }
 
   // All there are, oldest first, as soon as there is one; none if none came in that time.
-  std::vector<Message> take(std::chrono::nanoseconds patience) {
+  std::vector<Message> take_all(std::chrono::nanoseconds patience) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, patience, [this] { return !messages_.empty(); });
     return std::exchange(messages_, {});
+  }
+
+  // The oldest one only.
+  std::optional<Message> take(std::chrono::nanoseconds patience) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, patience, [this] { return !messages_.empty(); })) return std::nullopt;
+    Message message = std::move(messages_.front());
+    messages_.erase(messages_.begin());
+    return message;
   }
 
  private:

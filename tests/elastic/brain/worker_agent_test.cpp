@@ -115,6 +115,18 @@ TEST_F(Agent, KeepsWhatItConnectsForAProposalWhenItObeysTheGenerationBefore) {
   EXPECT_EQ(all<Connect>(obeys).front().group.attempt, (Attempt{{1}, 5}));
 }
 
+// Found by the simulator: the view of a newcomer showed the stop, but not yet the newcomer itself.
+TEST_F(Agent, StaysWhenItCameAfterTheStop) {
+  GroupRecord group = group_of(1, 5);
+  group.plan.workers = {worker(3), worker(2)};
+  const DrainRecord stop{group.attempt, false, {}, false, true, "everybody leaves"};
+  view.apply({{false, {keys.generation(), to_text(GenerationRecord{group, worker(2), {}, {}, ""}), 1, 1, 0}},
+              {false, {keys.drain(), to_text(stop), 1, 1, 0}}});
+  register_it();
+  EXPECT_THAT(all<Exit>(step(Looked{})), IsEmpty());
+  EXPECT_EQ(agent.state(), "standing by");
+}
+
 TEST_F(Agent, TriesNothingAgainThatItGaveUp) {
   register_it();
   const std::string proposal = to_text(group_of(2, 7));

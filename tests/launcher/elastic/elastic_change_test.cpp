@@ -68,7 +68,8 @@ TEST_F(ElasticChange, TenTimesEndsWithTheBitsOfARunThatNobodyDisturbed) {
   }
   expect_proofs();
   Words alone = options;
-  alone.insert(alone.end(), {"--steps=" + std::to_string(step()), "--job=alone", "--checkpoint-every=1000"});
+  alone.insert(alone.end(),
+               {"--steps=" + std::to_string(step()), "--job=alone", "--checkpoint-every=1000", "--join-debounce=30"});
   start(alone, "alone");
   expect_end();
   EXPECT_EQ(generation(), 1);

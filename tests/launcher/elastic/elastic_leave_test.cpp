@@ -97,7 +97,11 @@ TEST_F(ElasticLeave, ByANoticeOfTheCloudHandsTheStateOver) {
 TEST_F(ElasticLeave, OfEverybodySavesAndTheNextRunGoesOn) {
   ASSERT_TRUE(starts(4, {"--schedule=amdp", "--shapes=4=4x1,5=4x1", "--steps=600"}));
   RunningProgram& spare = add_worker("spare");
-  ASSERT_TRUE(becomes("spare", [&] { return text_of("run/worker-spare.log").find("obeyed") != std::string::npos; }));
+  const auto stands_by = [&] {
+    const auto log = read_file(path("run/worker-spare.log"), 1 << 20);
+    return log && log->find("event=generation_obeyed") != std::string::npos;
+  };
+  ASSERT_TRUE(becomes("spare", stands_by));
   train().signal(SIGINT);
   EXPECT_EQ(spare.wait(seconds(30)).exit_code, 75);
   const Ended stopped = expect_end(75);

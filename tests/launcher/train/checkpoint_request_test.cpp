@@ -37,7 +37,7 @@ TEST(CheckpointRequest, IsNothingWithoutADirectory) {
 TEST(CheckpointRequest, HasDefaults) {
   const CheckpointRequest read = request({});
   EXPECT_EQ(read.store.path(), "saves/job");
-  EXPECT_EQ(read.policy, (trainer::CheckpointPolicy{100, 0, true}));
+  EXPECT_EQ(read.policy, (trainer::CheckpointPolicy{10, 0, true}));
   EXPECT_EQ(read.retention, (storage::RetentionOptions{3, 0, 0}));
   EXPECT_EQ(read.resume, ResumeWish{});
 }
