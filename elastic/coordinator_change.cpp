@@ -13,6 +13,15 @@ bool has(const std::vector<WorkerId>& ids, const WorkerId& id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
+// Enough to hand over what a worker of any model holds, unless there is less.
+constexpr Tick kHandOver = 2 * kTicksPerSecond;
+
+// How long a stop at a window's end may take: an asynchronous pipeline is told of it at one update, and has begun the
+// window after that.
+Tick time_to_stop(const Situation& seen, Tick window_time) {
+  return is_asynchronous(seen.generation->group.plan.kind) ? 2 * window_time : window_time;
+}
+
 bool are_equal_sets(std::vector<WorkerId> a, std::vector<WorkerId> b) {
   std::sort(a.begin(), a.end());
   std::sort(b.begin(), b.end());
@@ -76,13 +85,14 @@ std::optional<Tick> Coordinator::leave_deadline(const Situation& seen) const {
 std::optional<Tick> Coordinator::must_drain_at(const Situation& seen, Tick window_time) const {
   const auto deadline = leave_deadline(seen);
   if (!deadline) return std::nullopt;
-  constexpr Tick kHandOver = 2 * kTicksPerSecond;
-  return *deadline - std::min(window_time, 4 * kTicksPerSecond) - kHandOver;
+  return *deadline - std::min(time_to_stop(seen, window_time), 4 * kTicksPerSecond) - kHandOver;
 }
 
 void Coordinator::drain_for_leavers(const Situation& seen, Tick now, Tick window_time, const std::string& reason) {
   const auto deadline = leave_deadline(seen);
-  const bool too_long = deadline && (window_time == 0 || *deadline - now < window_time);  // 0: nobody knows
+  const Tick left = deadline ? *deadline - now : 0;
+  const Tick for_stopping = left - std::min(kHandOver, left / 2);
+  const bool too_long = deadline && (window_time == 0 || for_stopping < time_to_stop(seen, window_time));  // 0: unknown
   drain(seen, {.inside_window = too_long, .reason = reason});
 }
 

@@ -82,7 +82,10 @@ void FieldWriter::numbers(std::string_view name, const std::vector<int>& values)
 }
 
 void FieldWriter::pairs(std::string_view name, const std::vector<std::pair<std::string, std::string>>& values) {
-  for (const auto& [key, value] : values) line(name, key + " " + value);
+  for (const auto& [key, value] : values) {
+    std::string pair = key;
+    line(name, pair.append(" ").append(value));
+  }
 }
 
 FieldReader::FieldReader(std::string_view text) : rest_(text) {

@@ -36,8 +36,8 @@ std::optional<Record> read_one(const View& view, const std::string& key, Result<
 void read_suspicions(const View& view, const std::string& prefix, Situation& situation) {
   for (const KeyValue* item : view.below(prefix)) {
     const auto who = id_after(item->key, prefix);
-    const std::size_t slash = item->key.rfind('/');
-    const auto by = parse_worker_id(std::string_view(item->key).substr(slash + 1));
+    const std::string_view key = item->key;
+    const auto by = parse_worker_id(key.substr(key.rfind('/') + 1));
     if (who && by) situation.suspicions.emplace(*who, *by);
   }
 }

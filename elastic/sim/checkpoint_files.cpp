@@ -111,7 +111,7 @@ std::string to_string(const CheckpointName& name) {
 std::optional<CheckpointName> parse_checkpoint_name(std::string_view text) {
   const std::size_t first = text.find('-');
   const std::size_t second = text.find('-', first + 1);
-  if (first == text.npos || second == text.npos) return std::nullopt;
+  if (first == std::string_view::npos || second == std::string_view::npos) return std::nullopt;
   const auto generation = parse_number<std::int64_t>(text.substr(0, first));
   const auto position = parse_number<std::int64_t>(text.substr(first + 1, second - first - 1));
   const auto nonce = parse_hex(text.substr(second + 1));

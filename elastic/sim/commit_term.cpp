@@ -73,7 +73,7 @@ void CommitTerm::read_head(Then then) {
                                   });
 }
 
-void CommitTerm::assemble(Collection parts) {
+void CommitTerm::assemble(const Collection& parts) {
   World& world = process_.world();
   auto next = std::make_shared<Attempted>();
   next->parts = parts;
@@ -103,7 +103,7 @@ void CommitTerm::assemble(Collection parts) {
   survey(next);
 }
 
-void CommitTerm::survey(std::shared_ptr<Attempted> next) {
+void CommitTerm::survey(const std::shared_ptr<Attempted>& next) {
   read_head([this, next](const Result<std::optional<KeyValue>>& item) {
     if (!item) return fail(next, false);
     if (*item) {
@@ -281,7 +281,7 @@ std::vector<std::string> CommitTerm::what_may_go(const HeadDocument& newest) con
       const bool is_ours = name && name->generation >= generation_.group.attempt.generation;
       const bool keeps = kept.contains(directory) || (is_orphan && is_ours && !all_but_head) || !name;
       const bool is_next =
-          path.find(kind) != path.npos && std::find(removed.begin(), removed.end(), path) == removed.end();
+          path.find(kind) != std::string::npos && std::find(removed.begin(), removed.end(), path) == removed.end();
       if (!keeps && is_next) removed.push_back(path);
     }
   }

@@ -58,8 +58,8 @@ class CommitTerm : public std::enable_shared_from_this<CommitTerm> {
   void later(Tick delay, std::function<void()> action);
   void read_head(Then then);
   void start(Collection parts);
-  void assemble(Collection parts);
-  void survey(std::shared_ptr<Attempted> next);
+  void assemble(const Collection& parts);
+  void survey(const std::shared_ptr<Attempted>& next);
   void write_manifest(const std::shared_ptr<Attempted>& next, int part);
   void advance(const std::shared_ptr<Attempted>& next);
   void send_commit(const std::shared_ptr<Attempted>& next);

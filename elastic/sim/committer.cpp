@@ -48,7 +48,8 @@ void Committer::collect(const View& view) {
   const std::string prefix = self_.process().world().keys.acks() + to_string(group.attempt) + "/";
   for (const KeyValue* item : view.below(prefix)) {
     if (!taken_.insert(item->key).second) continue;
-    const std::string_view rest = std::string_view(item->key).substr(prefix.size());
+    const std::string_view key = item->key;
+    const std::string_view rest = key.substr(prefix.size());
     const std::size_t slash = rest.find('/');
     const auto name = parse_checkpoint_name(rest.substr(0, slash));
     const auto id = parse_worker_id(rest.substr(slash + 1));

@@ -1,6 +1,7 @@
 #include "elastic/sim/injector.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "elastic/sim/process.h"
 
@@ -47,6 +48,12 @@ void Injector::inject(Fault fault) {
   hit_disk(fault);
 }
 
+void Injector::harm_later(Tick delay, std::function<void()> harm) {
+  world_.queue.after(delay, [this, harm = std::move(harm)] {
+    if (world_.now() < until_) harm();
+  });
+}
+
 void Injector::restart_later(Process& process) {
   if (dice_.one_in(5)) return;
   world_.queue.after(dice_.between(10, 8'000) * kMillisecond, [&process] { process.start(); });
@@ -77,7 +84,7 @@ void Injector::kill_some(std::size_t count, Tick within) {
     const auto at = running.begin() + dice_.below(std::ssize(running));
     Process& process = **at;
     running.erase(at);
-    world_.queue.after(dice_.below(within + 1), [this, &process] { kill(process); });
+    harm_later(dice_.below(within + 1), [this, &process] { kill(process); });
     --count;
   }
 }
@@ -92,7 +99,7 @@ void Injector::hang(Process& process) {
 
 void Injector::flap(Process& process) {
   for (int times = 1; times <= 8; ++times) {
-    world_.queue.after(times * 1'500 * kMillisecond, [&process] {
+    harm_later(times * (1'500 * kMillisecond), [&process] {
       process.kill();
       process.start();
     });
@@ -106,7 +113,7 @@ void Injector::bring_a_crowd() {
     if (number % 4 == 2) process.secret = "another secret";
     world_.queue.after(dice_.below(kSecond), [&process] { process.start(); });
     if (number % 16 == 0) continue;
-    world_.queue.after(dice_.between(4, 15) * kSecond, [&process] { process.kill(); });
+    harm_later(dice_.between(4, 15) * kSecond, [&process] { process.kill(); });
   }
 }
 
@@ -158,7 +165,7 @@ void Injector::hit_processes(Fault fault) {
       break;
     case Fault::kLeavesInAHurry:
       victim->ask_to_leave("notice", dice_.between(200, 3'000));
-      world_.queue.after(dice_.between(100, 3'000) * kMillisecond, [this, victim] { kill(*victim); });
+      harm_later(dice_.between(100, 3'000) * kMillisecond, [this, victim] { kill(*victim); });
       break;
     case Fault::kAllKilled:
       kill_some(world_.running().size(), dice_.one_in(2) ? 0 : kSecond);
@@ -236,9 +243,8 @@ void Injector::hit_store(Fault fault) {
       break;
     case Fault::kStoreRolledOver:
       for (const Tick after : {0, 4, 8}) {
-        world_.queue.after(after * kSecond, [this] {
-          if (world_.now() < until_) world_.store.go_away(world_.now() + dice_.between(300, 1'500) * kMillisecond);
-        });
+        harm_later(after * kSecond,
+                   [this] { world_.store.go_away(world_.now() + dice_.between(300, 1'500) * kMillisecond); });
       }
       break;
     case Fault::kStoreAway:
@@ -252,8 +258,7 @@ void Injector::hit_store(Fault fault) {
     }
     case Fault::kStoreReplaced:
       world_.store.take_snapshot();
-      world_.queue.after(dice_.between(1, 10) * kSecond, [this] {
-        if (world_.now() >= until_) return;
+      harm_later(dice_.between(1, 10) * kSecond, [this] {
         world_.faults.add(Fault::kStoreReplaced);
         world_.oracle.pause(true);  // what happens in a store that went back in time counts for nothing
         world_.store.replace(dice_.one_in(2));
@@ -317,7 +322,8 @@ void Injector::damage_a_file(Fault fault) {
   if (!head) return;
   std::vector<std::string> files;
   for (const std::string& path : world_.disk.list(to_string(head->name) + "/")) {
-    if (path.find("/block-") != path.npos || path.find("/manifest-") != path.npos) files.push_back(path);
+    if (path.find("/block-") != std::string::npos || path.find("/manifest-") != std::string::npos)
+      files.push_back(path);
   }
   if (files.empty()) return;
   const std::string path = files[dice_.below(std::ssize(files))];

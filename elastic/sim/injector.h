@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "elastic/sim/dice.h"
 #include "elastic/sim/fault.h"
@@ -28,6 +29,7 @@ class Injector {
   void stop_at(Point point, int within, Fault fault);
   void kill(Process& process, bool silently = false);
   void kill_some(std::size_t count, Tick within);
+  void harm_later(Tick delay, std::function<void()> harm);  // unless the time for faults is over
   void restart_later(Process& process);
   void hang(Process& process);
   void flap(Process& process);

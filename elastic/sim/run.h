@@ -79,7 +79,7 @@ class Run : public std::enable_shared_from_this<Run> {
   void compute(std::int64_t from, std::int64_t to);
   void exchange();
   void take_exchanges();
-  void update(std::vector<ExchangeRecord> records);
+  void update(const std::vector<ExchangeRecord>& records);
   void after_update(const std::vector<ExchangeRecord>& records);
   void save();
   void save_and_end();

@@ -96,10 +96,10 @@ void Run::take_exchanges() {
   }
   exchanges_.erase(state_.version);
   arrivals_.clear();
-  update(std::move(records));
+  update(records);
 }
 
-void Run::update(std::vector<ExchangeRecord> records) {
+void Run::update(const std::vector<ExchangeRecord>& records) {
   World& world = self_.process().world();
   const std::int64_t window = state_.version;
   std::vector<Consumed> consumed;

@@ -26,15 +26,14 @@ bool Store::is_away() const { return world_.now() < away_until_; }
 
 bool Store::is_reachable(const Process& client) const { return !is_away() && !client.is_cut_from_store(); }
 
-void Store::transact(Process& client, Txn txn, Tick deadline, Done done) {
+void Store::transact(Process& client, Txn txn, Tick deadline, const Done& done) {
   const bool reads = only_reads(txn);
   send(
-      client, [this, reads, txn = std::move(txn)] { return reads ? read(txn) : execute(txn); }, deadline, reads,
-      std::move(done));
+      client, [this, reads, txn = std::move(txn)] { return reads ? read(txn) : execute(txn); }, deadline, reads, done);
 }
 
-void Store::send(Process& client, std::function<Result<TxnReply>()> execute, Tick deadline, bool only_reads,
-                 Done done) {
+void Store::send(Process& client, const std::function<Result<TxnReply>()>& execute, Tick deadline, bool only_reads,
+                 const Done& done) {
   const Noise& noise = world_.noise;
   Dice& dice = world_.dice();
   const int number = client.number();
@@ -106,7 +105,7 @@ std::vector<KeyValue> Store::list(const std::string& prefix) {
 
 // ---- leases ----
 
-void Store::grant(Process& client, Tick ttl, Tick deadline, std::function<void(Result<LeaseId>)> done) {
+void Store::grant(Process& client, Tick ttl, Tick deadline, const std::function<void(Result<LeaseId>)>& done) {
   const auto execute = [this, ttl]() -> Result<TxnReply> {
     const LeaseId id = model_.grant();
     leases_[id] = {ttl, world_.now() + ttl};
@@ -120,7 +119,7 @@ void Store::grant(Process& client, Tick ttl, Tick deadline, std::function<void(R
   });
 }
 
-void Store::renew(Process& client, LeaseId lease, Tick deadline, std::function<void(Status)> done) {
+void Store::renew(Process& client, LeaseId lease, Tick deadline, const std::function<void(Status)>& done) {
   const auto execute = [this, lease]() -> Result<TxnReply> {
     const auto found = leases_.find(lease);
     if (found == leases_.end() && !world_.dice().with(world_.noise.lease_lie)) return not_found("the lease is gone");

@@ -34,9 +34,9 @@ class Store {
 
   // What each call of KvStore does, answered some time later while the caller's process lives.
   using Done = std::function<void(Result<TxnReply>)>;
-  void transact(Process& client, Txn txn, Tick deadline, Done done);
-  void grant(Process& client, Tick ttl, Tick deadline, std::function<void(Result<LeaseId>)> done);
-  void renew(Process& client, LeaseId lease, Tick deadline, std::function<void(Status)> done);
+  void transact(Process& client, Txn txn, Tick deadline, const Done& done);
+  void grant(Process& client, Tick ttl, Tick deadline, const std::function<void(Result<LeaseId>)>& done);
+  void renew(Process& client, LeaseId lease, Tick deadline, const std::function<void(Status)>& done);
   void revoke(Process& client, LeaseId lease);
   void watch(Process& client, std::weak_ptr<WatchListener> listener);
 
@@ -74,7 +74,8 @@ class Store {
 
   bool is_reachable(const Process& client) const;
   Tick latency();
-  void send(Process& client, std::function<Result<TxnReply>()> execute, Tick deadline, bool only_reads, Done done);
+  void send(Process& client, const std::function<Result<TxnReply>()>& execute, Tick deadline, bool only_reads,
+            const Done& done);
   void answer(Process& client, Result<TxnReply> reply, Tick after, const Done& done);
   Result<TxnReply> read(const Txn& txn);
   void changed();

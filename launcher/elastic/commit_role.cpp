@@ -108,10 +108,11 @@ void CommitRole::collect(const View& view) {
   const std::string prefix = facts_.keys.acks() + to_string(group.attempt) + "/";
   for (const elastic::KeyValue* item : view.below(prefix)) {
     if (!taken_.insert(item->key).second) continue;
-    const std::string_view rest = std::string_view(item->key).substr(prefix.size());
+    const std::string_view key = item->key;
+    const std::string_view rest = key.substr(prefix.size());
     const std::size_t slash = rest.find('/');
     const auto checkpoint = storage::parse_checkpoint_name(rest.substr(0, slash));
-    const auto id = slash == rest.npos ? std::nullopt : parse_worker_id(rest.substr(slash + 1));
+    const auto id = slash == std::string_view::npos ? std::nullopt : parse_worker_id(rest.substr(slash + 1));
     const auto ack = elastic::parse_ack(item->value);
     if (!checkpoint || !id || !ack) continue;
     // A leader before this one committed it, and could not tell.

@@ -253,10 +253,10 @@ void Incarnation::look_after_checkpoints() {
   const elastic::KeyValue* abandoned = view.find(parts_.keys.abandoned_save());
   if (abandoned == nullptr || abandoned->modified <= abandoned_seen_) return;
   abandoned_seen_ = abandoned->modified;
-  const std::size_t space = abandoned->value.find(' ');
-  const auto name = storage::parse_checkpoint_name(std::string_view(abandoned->value).substr(0, space));
+  const std::string_view said = abandoned->value;
+  const auto name = storage::parse_checkpoint_name(said.substr(0, said.find(' ')));
   if (!name) return;
-  const bool is_unknown = abandoned->value.ends_with(" unknown");
+  const bool is_unknown = said.ends_with(" unknown");
   run_->take({*name, is_unknown ? Verdict::Kind::kUnknown : Verdict::Kind::kAbandoned});
 }
 

@@ -27,7 +27,8 @@ std::string plan_of(const JobStatus& job) {
 std::vector<std::string> job_names(const elastic::View& view) {
   std::vector<std::string> names;
   for (const elastic::KeyValue* item : view.below(elastic::kAllJobs)) {
-    const std::string_view rest = std::string_view(item->key).substr(elastic::kAllJobs.size());
+    const std::string_view key = item->key;
+    const std::string_view rest = key.substr(elastic::kAllJobs.size());
     std::string name(rest.substr(0, rest.find('/')));
     const bool is_new = names.empty() || names.back() != name;
     if (is_new && storage::check_job_name(name).ok()) names.push_back(std::move(name));

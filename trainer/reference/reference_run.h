@@ -33,8 +33,8 @@ struct ReferenceStep {
   struct Update {
     double loss = 0;  // mean over the window
     double gradient_norm = 0;
-    bool finite = true;    // loss and gradient, as they came out here
     bool skipped = false;  // because history says so, or because they are not finite
+    bool finite = true;    // loss and gradient, as they came out here
   };
 
   std::vector<double> losses;    // one per minibatch

@@ -20,7 +20,7 @@ class ElasticEtcd : public ElasticJob {
 
 TEST_F(ElasticEtcd, MayLoseItsLeaderWithoutANewGeneration) {
   elastic::EtcdCluster cluster(3);
-  ASSERT_TRUE(starts(4, {"--etcd=" + urls(cluster), "--job=job", "--steps=600", "--shapes=4=4x1"}));
+  ASSERT_TRUE(starts(4, {"--etcd=" + urls(cluster), "--job=job", "--steps=450", "--shapes=4=4x1"}));
   const int before = generation();
   const int leader = cluster.leader(0);
   ASSERT_GE(leader, 0);
@@ -33,7 +33,7 @@ TEST_F(ElasticEtcd, MayLoseItsLeaderWithoutANewGeneration) {
 
 TEST_F(ElasticEtcd, MayBeAwayForAWhile) {
   elastic::EtcdCluster cluster;
-  ASSERT_TRUE(starts(4, {"--etcd=" + urls(cluster), "--job=job", "--steps=800", "--shapes=4=4x1"}));
+  ASSERT_TRUE(starts(4, {"--etcd=" + urls(cluster), "--job=job", "--steps=600", "--shapes=4=4x1"}));
   const int before = generation();
   cluster.kill(0);
   std::this_thread::sleep_for(milliseconds(1500));

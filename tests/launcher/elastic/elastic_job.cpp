@@ -86,7 +86,7 @@ ElasticJob::Words ElasticJob::train_words(const Words& more, const std::string& 
               "--checkpoint-every=10",
               "--data=" + path("corpus.txt"),
               "--workers=4",
-              "--steps=300",
+              "--steps=250",
               "--layers=6",
               "--hidden=16",
               "--heads=2",

@@ -33,7 +33,7 @@ class ElasticLeave : public ElasticJob {
 };
 
 TEST_F(ElasticLeave, ByASignalHandsTheStateOver) {
-  ASSERT_TRUE(starts(2, {"--schedule=amdp", "--workers=3", "--shapes=3=2x1,4=4x1", "--steps=500"}));
+  ASSERT_TRUE(starts(2, {"--schedule=amdp", "--workers=3", "--shapes=3=2x1,4=4x1", "--steps=400"}));
   RunningProgram& leaving = add_worker("leaving");
   ASSERT_TRUE(trains_with(4));
   ASSERT_TRUE(goes_on());
@@ -55,7 +55,7 @@ TEST_F(ElasticLeave, OfAWorkerOfTheRunIsToldAsSuch) {
 }
 
 TEST_F(ElasticLeave, InAHurryStopsInsideTheWindow) {
-  constexpr int kWindow = 2000;  // takes longer than there will be time
+  constexpr int kWindow = 1200;  // takes longer than there will be time
   const std::string notice = path("notice");
   start({"--workers=3", "--shapes=3=3x1,4=4x1", "--window=" + std::to_string(kWindow), "--steps=5",
          "--checkpoint-every=1"});
@@ -70,7 +70,7 @@ TEST_F(ElasticLeave, InAHurryStopsInsideTheWindow) {
 
 TEST_F(ElasticLeave, ByANoticeInAFileHandsTheStateOver) {
   const std::string notice = path("notice");
-  start({"--workers=3", "--shapes=3=3x1,4=2x2", "--steps=600"});
+  start({"--workers=3", "--shapes=3=3x1,4=2x2", "--steps=400"});
   RunningProgram& leaving = add_worker("leaving", {"--notice=file:" + notice});
   ASSERT_TRUE(trains_with(4));
   ASSERT_TRUE(goes_on());
@@ -81,21 +81,22 @@ TEST_F(ElasticLeave, ByANoticeInAFileHandsTheStateOver) {
 
 TEST_F(ElasticLeave, ByANoticeOfTheCloudHandsTheStateOver) {
   MetadataServer cloud;
-  start({"--workers=2", "--shapes=2=2x1,3=1x3,4=2x2", "--steps=900"});
+  start({"--workers=2", "--shapes=2=2x1,3=1x3,4=2x2", "--steps=700"});
   RunningProgram& on_aws = add_worker("on-aws", {"--notice=aws", "--notice-url=" + cloud.url()});
   RunningProgram& on_gcp = add_worker("on-gcp", {"--notice=gcp", "--notice-url=" + cloud.url()});
   ASSERT_TRUE(trains_with(4));
   ASSERT_TRUE(goes_on());
+  int before = generation();
   cloud.set_preempted(true);
-  ASSERT_TRUE(trains_with(3, generation()));
+  ASSERT_TRUE(trains_with(3, before));
   EXPECT_EQ(on_gcp.wait(seconds(30)).exit_code, 75);
-  const int before = generation();
+  before = generation();
   cloud.set_action(R"({"action": "terminate", "time": "2100-01-01T00:00:00Z"})");
   expect_handed_over(on_aws, 2, before);
 }
 
 TEST_F(ElasticLeave, OfEverybodySavesAndTheNextRunGoesOn) {
-  ASSERT_TRUE(starts(4, {"--schedule=amdp", "--shapes=4=4x1,5=4x1", "--steps=600"}));
+  ASSERT_TRUE(starts(4, {"--schedule=amdp", "--shapes=4=4x1,5=4x1", "--steps=400"}));
   RunningProgram& spare = add_worker("spare");
   const auto stands_by = [&] {
     const auto log = read_file(path("run/worker-spare.log"), 1 << 20);
@@ -107,7 +108,7 @@ TEST_F(ElasticLeave, OfEverybodySavesAndTheNextRunGoesOn) {
   const Ended stopped = expect_end(75);
   EXPECT_THAT(stopped.log, HasSubstr("event=stopping signal=SIGINT"));
   expect_proofs();
-  start({"--schedule=amdp", "--shapes=4=4x1,5=4x1", "--steps=600", "--resume"}, "second");
+  start({"--schedule=amdp", "--shapes=4=4x1,5=4x1", "--steps=400", "--resume"}, "second");
   const Ended ended = expect_end();
   EXPECT_THAT(ended.log, HasSubstr("event=resumed"));
   expect_proofs();

@@ -34,7 +34,7 @@ TEST_F(ElasticLoss, OfTheLeaderIsLikeThatOfAnyOther) {
 
 // It wakes up with a lease that has run out: not the member any more that it was.
 TEST_F(ElasticLoss, OfAWorkerThatHangsEndsWhenItComesBackAsANewOne) {
-  ASSERT_TRUE(starts(4, {"--steps=600", "--lease-ttl=2", "--shapes=4=2x2,3=3x1"}));
+  ASSERT_TRUE(starts(4, {"--steps=500", "--lease-ttl=2", "--shapes=4=2x2,3=3x1"}));
   const pid_t sleeper = worker(1);
   const int before = generation();
   ::kill(sleeper, SIGSTOP);
@@ -48,7 +48,7 @@ TEST_F(ElasticLoss, OfAWorkerThatHangsEndsWhenItComesBackAsANewOne) {
 }
 
 TEST_F(ElasticLoss, OfASecondWorkerDuringRecoveryIsRecoveredFromToo) {
-  ASSERT_TRUE(starts(5, {"--workers=5", "--shapes=5=5x1,4=4x1,3=3x1,2=2x1,1=1x1", "--steps=400"}));
+  ASSERT_TRUE(starts(5, {"--workers=5", "--shapes=5=5x1,4=4x1,3=3x1,2=2x1,1=1x1", "--steps=300"}));
   int before = generation();
   ::kill(worker(2), SIGKILL);
   std::this_thread::sleep_for(milliseconds(80));
