@@ -34,11 +34,14 @@ class ChainAudit {
   void check_identity(const Head& head) {
     const Head& newest = records_.back();
     if (head.job != newest.job || head.lineage != newest.lineage) violated(head, "is of another job");
-    const auto [known, is_new] = committers_.emplace(head.checkpoint.generation, head.writer.incarnation);
-    if (!is_new && known->second != head.writer.incarnation) {
-      violated(head,
-               "is the work of a second committer of generation " + std::to_string(head.checkpoint.generation.value));
+    // One leader may follow another within a generation. Whoever was followed must not come back.
+    std::vector<std::uint32_t>& committers = committers_[head.checkpoint.generation];
+    if (!committers.empty() && committers.back() == head.writer.incarnation) return;
+    if (std::find(committers.begin(), committers.end(), head.writer.incarnation) != committers.end()) {
+      violated(head, "is the work of a committer of generation " + std::to_string(head.checkpoint.generation.value) +
+                         " that another had followed");
     }
+    committers.push_back(head.writer.incarnation);
   }
 
   // A checkpoint that was removed since leaves a gap in what is kept, not in the chain: its number is missing.
@@ -84,7 +87,7 @@ class ChainAudit {
 
   const std::vector<Head>& records_;
   AuditReport& report_;
-  std::map<Generation, std::uint32_t> committers_;
+  std::map<Generation, std::vector<std::uint32_t>> committers_;  // in the order in which they came
 };
 
 }  // namespace

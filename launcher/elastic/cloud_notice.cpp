@@ -82,9 +82,8 @@ class GcpNotice final : public NoticeSource {
     const auto reply = fetch_http(request);
     if (!reply) return reply.error();
     if (reply->status != 200) return unexpected(request, *reply);
-    if (trimmed(std::string_view(reply->body).substr(0, reply->body.find('\n'))) != "TRUE") {
-      return std::optional<LeaveNotice>();
-    }
+    const std::string_view body = reply->body;
+    if (trimmed(body.substr(0, body.find('\n'))) != "TRUE") return std::optional<LeaveNotice>();
     return std::optional(LeaveNotice{"GCP preemption notice", 30'000});
   }
 

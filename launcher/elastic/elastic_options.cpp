@@ -31,7 +31,7 @@ constexpr std::array<std::string_view, 23> kLocalOptions{
 // A file that is there and holds PEM. What it says is for the library to judge.
 std::string read_pem_path(const Config& config, Values& values, const std::string& name, Outcome& failure) {
   if (failure || !config.is_set(name)) return {};
-  const std::string path = values.path(name);
+  std::string path = values.path(name);
   if (values.failure()) return {};
   const auto text = read_file(path, kLargestCertificate);
   if (!text) {

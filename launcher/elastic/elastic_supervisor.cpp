@@ -79,6 +79,7 @@ class ElasticSupervisor {
     const bool there_are = requests_.has_others(names);
     if (there_are && !serves_others_) tell(LogLine("serving_others"));
     serves_others_ = there_are;
+    has_served_others_ = has_served_others_ || there_are;
     // One that came while the job stopped has begun anew.
     if (there_are) is_stop_told_ = false;
   }
@@ -222,8 +223,8 @@ class ElasticSupervisor {
     if (left_at_once_) {
       end.failure = Failure({ErrorCode::kCancelled, "left at once: " + signal_name(*stop_signal_), ""});
     } else if (end.finished.empty()) {
-      end.finished_by_others = looked_for_others_ && requests_.is_finished();
-      if (!end.finished_by_others) end.failure = failure_of(fates);
+      end.left_to_others = has_served_others_ && (stop_signal_ || requests_.is_finished());
+      if (!end.left_to_others) end.failure = failure_of(fates);
     }
     return end;
   }
@@ -244,6 +245,7 @@ class ElasticSupervisor {
   std::optional<int> target_;                // workers, as long as too many are there
   std::optional<int> last_to_end_;
   bool serves_others_ = false;
+  bool has_served_others_ = false;
   std::optional<Clock::time_point> looked_for_others_;
   bool has_started_ = false;
   bool left_at_once_ = false;

@@ -40,10 +40,10 @@ struct ElasticSupervision {
 };
 
 struct ElasticEnd {
-  Outcome failure;                  // nothing: the job is done, or stopped as asked
-  std::vector<Finished> finished;   // of the workers that saw the end
-  bool finished_by_others = false;  // the local workers had left before
-  std::optional<int> stop_signal;   // what asked to leave, if anything did
+  Outcome failure;                 // nothing: the job is done, or stopped as asked
+  std::vector<Finished> finished;  // of the workers that saw the end
+  bool left_to_others = false;     // the local workers had gone before: checkpoints tell what was reached
+  std::optional<int> stop_signal;  // what asked to leave, if anything did
   std::int64_t saves_skipped = 0;
   std::int64_t saves_failed = 0;
 };

@@ -132,6 +132,7 @@ void Incarnation::ask_to_leave(const LeaveNotice& notice) {
 }
 
 void Incarnation::on_lease_news(const LeaseNews& news) {
+  renewed_at_ = news.last_renewed;
   if (news.state == LeaseNews::State::kGone) {
     mailbox_.put(AgentEvent(elastic::LeaseLost{}));
   } else {
@@ -184,7 +185,9 @@ void Incarnation::handle_all(std::vector<Message>& messages) {
 
 // What the loop itself must know of an event, before the agent is told.
 void Incarnation::handle(AgentEvent event) {
-  if (auto* renewal = std::get_if<elastic::RenewalNews>(&event); renewal != nullptr && run_) {
+  auto* renewal = std::get_if<elastic::RenewalNews>(&event);
+  if (renewal != nullptr) known_renewal_ = renewal->last_renewed = renewed_at_;
+  if (renewal != nullptr && run_) {
     if (renewal->last_renewed > std::exchange(told_renewed_, renewal->last_renewed)) run_->news().tell_renewed();
     if (const auto heard = run_->news().peer_renewed_at()) {
       renewal->peer_last_renewed = boot_now() - ticks(std::chrono::steady_clock::now() - *heard);
@@ -197,6 +200,11 @@ void Incarnation::handle(AgentEvent event) {
 }
 
 void Incarnation::step_agent(const AgentEvent& event) {
+  // The store may have kept the loop waiting. Whether this worker is fenced must not be decided on old news.
+  if (renewed_at_ > known_renewal_ && !std::holds_alternative<elastic::RenewalNews>(event)) {
+    handle(elastic::RenewalNews{});
+    if (end_) return;
+  }
   elastic::Decision decision = agent_.step(event, view_.view(), boot_now());
   take_wake(decision.wake_at);
   for (const elastic::Effect& effect : decision.effects) {

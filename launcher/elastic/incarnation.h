@@ -118,7 +118,9 @@ class Incarnation {
   Status saved_;  // the last checkpoint of a finished run
   std::optional<End> end_;
   std::optional<Tick> wake_;
-  Tick told_renewed_ = 0;  // to peers: the renewal it was about
+  std::atomic<Tick> renewed_at_{0};  // by the keeper's thread
+  Tick known_renewal_ = 0;           // to the agent
+  Tick told_renewed_ = 0;            // to peers: the renewal it was about
   Tick progress_shown_ = 0;
   std::int64_t redone_ = 0;  // minibatches of the generation before that this one runs again
   elastic::Revision generation_seen_ = 0;

@@ -61,7 +61,8 @@ std::optional<Record> read_record(const elastic::View& view, const std::string& 
 template <typename Container>
 std::optional<int> place_in(const Container& ids, const WorkerId& id) {
   const auto found = std::find(ids.begin(), ids.end(), id);
-  return found == ids.end() ? std::nullopt : std::optional(static_cast<int>(found - ids.begin()));
+  if (found == ids.end()) return std::nullopt;
+  return static_cast<int>(found - ids.begin());
 }
 
 WorkerStatus worker_status(const elastic::MemberRecord& member, const Situation& seen) {

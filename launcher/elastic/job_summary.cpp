@@ -13,8 +13,8 @@ constexpr std::chrono::milliseconds kDeadline{1'000};
 scheduler::Plan last_plan(const JobEnd& job) {
   const auto reply = job.store.transact({{}, {elastic::get(job.keys.generation())}, {}}, kDeadline);
   if (!reply || reply->reads.at(0).empty()) return job.run.plan.plan;
-  auto generation = elastic::parse_generation(reply->reads[0].front().value);
-  return generation ? std::move(generation->group.plan) : job.run.plan.plan;
+  const auto generation = elastic::parse_generation(reply->reads[0].front().value);
+  return generation ? generation->group.plan : job.run.plan.plan;
 }
 
 // The newest checkpoint as the files tell.
@@ -40,7 +40,6 @@ RunSummary summarize(const JobEnd& job, const RunReporter& reporter, const Gener
     summary.steps = reporter.last()->step;
     summary.loss = reporter.last()->loss;
   }
-  if (job.end.finished_by_others) summary.steps = job.run.request.options.steps;
   for (const Finished& worker : job.end.finished) {
     summary.steps = std::max(summary.steps, worker.steps);
     summary.skipped = std::max(summary.skipped, worker.skipped);
@@ -52,6 +51,9 @@ RunSummary summarize(const JobEnd& job, const RunReporter& reporter, const Gener
   summary.predicted_bytes = job.run.plan.predicted_bytes;
   summary.plan = last_plan(job);
   summary.checkpoints = counts_of(job);
+  if (job.end.left_to_others && summary.checkpoints) {
+    summary.steps = summary.checkpoints->last_step.value_or(summary.steps);
+  }
   const std::int64_t minibatches = (summary.steps - job.run.steps_before()) * summary.plan.window;
   summary.elastic = tally.counts(minibatches, summary.seconds);
   summary.output = job.run.directory.path;

@@ -43,8 +43,9 @@ std::optional<double> parse_utc(std::string_view text) {
   const std::chrono::year_month_day date{std::chrono::year(*year), std::chrono::month(static_cast<unsigned>(*month)),
                                          std::chrono::day(static_cast<unsigned>(*day))};
   if (!date.ok() || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
-  const auto time = std::chrono::sys_days(date) + std::chrono::hours(*hour) + std::chrono::minutes(*minute) +
-                    std::chrono::seconds(*second);
+  const std::chrono::sys_days midnight = date;
+  const auto time =
+      midnight + std::chrono::hours(*hour) + std::chrono::minutes(*minute) + std::chrono::seconds(*second);
   return std::chrono::duration<double>(time.time_since_epoch()).count();
 }
 

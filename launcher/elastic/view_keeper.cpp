@@ -14,7 +14,7 @@ constexpr Tick kPauseAfterFailure = kTicksPerSecond / 2;  // the loop has other 
 
 }  // namespace
 
-ViewKeeper::ViewKeeper(elastic::KvStore& store, std::string prefix, std::function<void()> on_news)
+ViewKeeper::ViewKeeper(elastic::KvStore& store, std::string prefix, const std::function<void()>& on_news)
     : store_(store), prefix_(std::move(prefix)) {
   elastic::WatchSink sink;
   sink.on_events = [this, on_news](const std::vector<elastic::WatchEvent>& events) {

@@ -17,7 +17,7 @@ namespace everstep::launcher {
 class ViewKeeper {
  public:
   // `on_news` is called by a service thread when refresh() would find something; it must not block.
-  ViewKeeper(elastic::KvStore& store, std::string prefix, std::function<void()> on_news);
+  ViewKeeper(elastic::KvStore& store, std::string prefix, const std::function<void()>& on_news);
   ViewKeeper(const ViewKeeper&) = delete;
   ViewKeeper& operator=(const ViewKeeper&) = delete;
 

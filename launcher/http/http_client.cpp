@@ -23,7 +23,8 @@ Status check_http_base(const std::string& base) {
     return invalid_argument("'" + base + "' is no address of a server", "write http://HOST or http://HOST:PORT");
   };
   if (!base.starts_with(kScheme)) return refuse();
-  const std::string_view rest = std::string_view(base).substr(kScheme.size());
+  std::string_view rest = base;
+  rest.remove_prefix(kScheme.size());
   const bool has_other_parts = rest.find_first_of("/?#@ ") != std::string_view::npos;
   const std::size_t port = rest.starts_with('[') ? rest.find("]:") : rest.find(':');
   if (has_other_parts || rest.empty() || port == 0) return refuse();

@@ -154,9 +154,13 @@ void CheckpointCommitter::handle(int, const SaveSkipped& skipped) {
 
 // A verdict may reach a worker before it has come to that cut itself, and means nothing to it then.
 bool CheckpointCommitter::answer_again(const CheckpointName& name) {
-  if (!settled_ || settled_->checkpoint != name) return false;
-  publish({settled_, ""});
-  return true;
+  if (settled_ && settled_->checkpoint == name) {
+    publish({settled_, ""});
+    return true;
+  }
+  // Word of an older save that came late must not take the place of the one that is being collected.
+  const bool is_settled = settled_ && name.position < settled_->checkpoint.position;
+  return is_settled || (collection_ && name.position < collection_->name.position);
 }
 
 void CheckpointCommitter::handle(int rank, const ShardSaved& saved) {

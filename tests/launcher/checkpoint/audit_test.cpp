@@ -149,6 +149,12 @@ TEST(AuditChain, AcceptsCommitsThatFollowEachOther) {
   EXPECT_EQ(report.kept, 4);
 }
 
+TEST(AuditChain, AcceptsALeaderThatFollowsAnother) {
+  std::vector<Head> chain = good_chain();
+  chain[3].writer.incarnation = 13;
+  EXPECT_THAT(audited(chain).violations, IsEmpty());
+}
+
 TEST(AuditChain, AcceptsWhatRetentionRemoved) {
   std::vector<Head> chain = good_chain();
   chain.erase(chain.begin(), chain.begin() + 2);
@@ -178,8 +184,14 @@ struct BrokenChain {
 
 TEST(AuditChain, NamesTheCommitThatBreaksIt) {
   const BrokenChain all[] = {
-      {"two committers of a generation", [](auto& chain) { chain[3].writer.incarnation = 13; }, "(commit 4)",
-       "is the work of a second committer of generation 2"},
+      {"two committers that take turns",
+       [](auto& chain) {
+         for (const int commit : {1, 2, 3}) {
+           chain[commit].checkpoint.generation = Generation{2};
+           chain[commit].writer.incarnation = commit == 2 ? 13 : 12;
+         }
+       },
+       "(commit 4)", "is the work of a committer of generation 2 that another had followed"},
       {"a fork",
        [](auto& chain) {
          Head other = chain[2];

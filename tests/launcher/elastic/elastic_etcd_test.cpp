@@ -20,27 +20,27 @@ class ElasticEtcd : public ElasticJob {
 
 TEST_F(ElasticEtcd, MayLoseItsLeaderWithoutANewGeneration) {
   elastic::EtcdCluster cluster(3);
-  ASSERT_TRUE(starts(4, {"--etcd=" + urls(cluster), "--job=job", "--steps=450", "--shapes=4=4x1"}));
+  ASSERT_TRUE(starts(4, {"--etcd=" + urls(cluster), "--job=job", "--shapes=4=4x1"}));
   const int before = generation();
   const int leader = cluster.leader(0);
   ASSERT_GE(leader, 0);
   cluster.kill(leader);
   ASSERT_TRUE(saves(step() + 100));
-  expect_end();
+  expect_stop();
   EXPECT_EQ(generation(), before);
   expect_proofs();
 }
 
 TEST_F(ElasticEtcd, MayBeAwayForAWhile) {
   elastic::EtcdCluster cluster;
-  ASSERT_TRUE(starts(4, {"--etcd=" + urls(cluster), "--job=job", "--steps=600", "--shapes=4=4x1"}));
+  ASSERT_TRUE(starts(4, {"--etcd=" + urls(cluster), "--job=job", "--shapes=4=4x1"}));
   const int before = generation();
   cluster.kill(0);
   std::this_thread::sleep_for(milliseconds(1500));
   ASSERT_TRUE(goes_on());
   cluster.restart(0);
   ASSERT_TRUE(saves(step() + 100));
-  expect_end();
+  expect_stop();
   EXPECT_EQ(generation(), before);
   expect_proofs();
 }

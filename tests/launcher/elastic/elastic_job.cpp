@@ -86,7 +86,7 @@ ElasticJob::Words ElasticJob::train_words(const Words& more, const std::string& 
               "--checkpoint-every=10",
               "--data=" + path("corpus.txt"),
               "--workers=4",
-              "--steps=250",
+              "--steps=100000",
               "--layers=6",
               "--hidden=16",
               "--heads=2",
@@ -232,6 +232,11 @@ Ended ElasticJob::expect_end(int exit_code) {
   EXPECT_EQ(ended_->exit_code, exit_code);
   expect_nobody_left();
   return *ended_;
+}
+
+Ended ElasticJob::expect_stop() {
+  train().signal(SIGINT);
+  return expect_end(75);
 }
 
 void ElasticJob::expect_nobody_left() const {

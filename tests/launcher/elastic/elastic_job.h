@@ -39,8 +39,8 @@ class ElasticJob : public CommandFiles {
   ElasticJob();
   ~ElasticJob() override;
 
-  // The options of `everstep train` for the smallest GPT that has all kinds of blocks, with checkpoints in saves/job
-  // and logs in `output`; further options replace those of the same name.
+  // The options of `everstep train` for the smallest GPT that has all kinds of blocks, with more steps than anybody
+  // waits for, checkpoints in saves/job and logs in `output`; further options replace those of the same name.
   Words train_words(const Words& more, const std::string& output = "run") const;
   void start(const Words& more, const std::string& output = "run");
   // The same, up to a checkpoint of a generation in which so many train.
@@ -68,6 +68,7 @@ class ElasticJob : public CommandFiles {
 
   // The end of `everstep train`, which leaves no process behind but those that the test added itself.
   Ended expect_end(int exit_code = 0);
+  Ended expect_stop();  // after Ctrl-C
   void expect_nobody_left() const;
   // By audit and replay: each minibatch once, the chain of commits, checkpoints that restore, the bits of a replay.
   void expect_proofs(const Words& more = {}) const;

@@ -19,21 +19,22 @@ using testing::HasSubstr;
 class ElasticLeave : public ElasticJob {
  protected:
   // The worker has gone, and the others went on with what it handed over.
-  void expect_handed_over(RunningProgram& leaving, int workers, int before) {
+  void expect_handed_over(RunningProgram& leaving, int workers, int before, int steps = 20) {
     EXPECT_TRUE(trains_with(workers, before));
     EXPECT_EQ(leaving.wait(seconds(30)).exit_code, 75);
     const std::vector<GenerationLine> all = generations();
     ASSERT_FALSE(all.empty());
     EXPECT_EQ(all.back().base, "memory");
     EXPECT_EQ(all.back().redone, 0);
-    expect_end();
+    EXPECT_TRUE(goes_on(steps));
+    expect_stop();
     EXPECT_EQ(generation(), before + 1);
     expect_proofs();
   }
 };
 
 TEST_F(ElasticLeave, ByASignalHandsTheStateOver) {
-  ASSERT_TRUE(starts(2, {"--schedule=amdp", "--workers=3", "--shapes=3=2x1,4=4x1", "--steps=400"}));
+  ASSERT_TRUE(starts(2, {"--schedule=amdp", "--workers=3", "--shapes=3=2x1,4=4x1"}));
   RunningProgram& leaving = add_worker("leaving");
   ASSERT_TRUE(trains_with(4));
   ASSERT_TRUE(goes_on());
@@ -43,7 +44,7 @@ TEST_F(ElasticLeave, ByASignalHandsTheStateOver) {
 }
 
 TEST_F(ElasticLeave, OfAWorkerOfTheRunIsToldAsSuch) {
-  ASSERT_TRUE(starts(4, {"--shapes=4=4x1,3=3x1"}));
+  ASSERT_TRUE(starts(4, {"--shapes=4=4x1,3=3x1", "--steps=250"}));
   const pid_t leaving = worker(2);
   ::kill(leaving, SIGTERM);
   ASSERT_TRUE(says("event=worker_left name=w2"));
@@ -57,20 +58,19 @@ TEST_F(ElasticLeave, OfAWorkerOfTheRunIsToldAsSuch) {
 TEST_F(ElasticLeave, InAHurryStopsInsideTheWindow) {
   constexpr int kWindow = 1200;  // takes longer than there will be time
   const std::string notice = path("notice");
-  start({"--workers=3", "--shapes=3=3x1,4=4x1", "--window=" + std::to_string(kWindow), "--steps=5",
-         "--checkpoint-every=1"});
+  start({"--workers=3", "--shapes=3=3x1,4=4x1", "--window=" + std::to_string(kWindow), "--checkpoint-every=1"});
   RunningProgram& leaving = add_worker("leaving", {"--notice=file:" + notice});
   ASSERT_TRUE(trains_with(4));
   ASSERT_TRUE(goes_on(1));
   const int before = generation();
   std::ofstream(notice) << "2\n";
-  expect_handed_over(leaving, 3, before);
+  expect_handed_over(leaving, 3, before, 1);
   EXPECT_NE(stretches().back().from % kWindow, 0);
 }
 
 TEST_F(ElasticLeave, ByANoticeInAFileHandsTheStateOver) {
   const std::string notice = path("notice");
-  start({"--workers=3", "--shapes=3=3x1,4=2x2", "--steps=400"});
+  start({"--workers=3", "--shapes=3=3x1,4=2x2"});
   RunningProgram& leaving = add_worker("leaving", {"--notice=file:" + notice});
   ASSERT_TRUE(trains_with(4));
   ASSERT_TRUE(goes_on());
@@ -81,7 +81,7 @@ TEST_F(ElasticLeave, ByANoticeInAFileHandsTheStateOver) {
 
 TEST_F(ElasticLeave, ByANoticeOfTheCloudHandsTheStateOver) {
   MetadataServer cloud;
-  start({"--workers=2", "--shapes=2=2x1,3=1x3,4=2x2", "--steps=700"});
+  start({"--workers=2", "--shapes=2=2x1,3=1x3,4=2x2"});
   RunningProgram& on_aws = add_worker("on-aws", {"--notice=aws", "--notice-url=" + cloud.url()});
   RunningProgram& on_gcp = add_worker("on-gcp", {"--notice=gcp", "--notice-url=" + cloud.url()});
   ASSERT_TRUE(trains_with(4));
@@ -96,26 +96,25 @@ TEST_F(ElasticLeave, ByANoticeOfTheCloudHandsTheStateOver) {
 }
 
 TEST_F(ElasticLeave, OfEverybodySavesAndTheNextRunGoesOn) {
-  ASSERT_TRUE(starts(4, {"--schedule=amdp", "--shapes=4=4x1,5=4x1", "--steps=400"}));
+  ASSERT_TRUE(starts(4, {"--schedule=amdp", "--shapes=4=4x1,5=4x1"}));
   RunningProgram& spare = add_worker("spare");
   const auto stands_by = [&] {
     const auto log = read_file(path("run/worker-spare.log"), 1 << 20);
     return log && log->find("event=generation_obeyed") != std::string::npos;
   };
   ASSERT_TRUE(becomes("spare", stands_by));
-  train().signal(SIGINT);
-  EXPECT_EQ(spare.wait(seconds(30)).exit_code, 75);
-  const Ended stopped = expect_end(75);
+  const Ended stopped = expect_stop();
+  EXPECT_EQ(spare.wait(seconds(0)).exit_code, 75);
   EXPECT_THAT(stopped.log, HasSubstr("event=stopping signal=SIGINT"));
   expect_proofs();
-  start({"--schedule=amdp", "--shapes=4=4x1,5=4x1", "--steps=400", "--resume"}, "second");
+  start({"--schedule=amdp", "--shapes=4=4x1,5=4x1", "--steps=" + std::to_string(step() + 50), "--resume"}, "second");
   const Ended ended = expect_end();
   EXPECT_THAT(ended.log, HasSubstr("event=resumed"));
   expect_proofs();
 }
 
 TEST_F(ElasticLeave, AtOnceIsWhatASecondSignalMeans) {
-  start({"--window=1600", "--steps=20"});
+  start({"--window=1600"});
   ASSERT_TRUE(reaches(1));
   train().signal(SIGINT);
   ASSERT_TRUE(says("event=stopping"));

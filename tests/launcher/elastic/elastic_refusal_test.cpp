@@ -53,8 +53,9 @@ class ElasticRefusal : public ElasticJob {
 
   // The job went on as if nothing had been.
   void expect_undisturbed(const Words& more = {}) {
-    expect_end();
+    EXPECT_TRUE(goes_on());
     EXPECT_EQ(generation(), started_);
+    expect_stop();
     expect_proofs(more);
   }
 
@@ -65,9 +66,9 @@ class ElasticRefusal : public ElasticJob {
 TEST_F(ElasticRefusal, IsWhatOtherSettingsGet) {
   const elastic::EtcdCluster cluster;
   const std::string etcd = "--etcd=" + cluster.endpoint(0);
-  start_with(4, {etcd, "--job=job", "--shapes=4=4x1", "--steps=300"});
+  start_with(4, {etcd, "--job=job", "--shapes=4=4x1"});
   const auto joining = [&](const Words& more) {
-    Words all{etcd, "--job=job", "--shapes=4=4x1", "--steps=300", "--workers=1"};
+    Words all{etcd, "--job=job", "--shapes=4=4x1", "--workers=1"};
     all.insert(all.end(), more.begin(), more.end());
     return train_words(all, "other");
   };
@@ -82,7 +83,7 @@ TEST_F(ElasticRefusal, IsWhatOtherSettingsGet) {
 
 TEST_F(ElasticRefusal, IsWhatAWrongSecretGets) {
   const std::string right = secret_file("right", "a secret of the job");
-  start_with(4, {right, "--shapes=4=4x1", "--steps=300"});
+  start_with(4, {right, "--shapes=4=4x1"});
   EXPECT_THAT(refusal(worker_words({secret_file("wrong", "the secret of another job")}), 64),
               HasSubstr("job 'job' was started with another secret"));
   EXPECT_THAT(refusal(worker_words({}), 64), AllOf(HasSubstr("job 'job' has a secret"), HasSubstr("--secret-file")));
@@ -91,7 +92,7 @@ TEST_F(ElasticRefusal, IsWhatAWrongSecretGets) {
 
 TEST_F(ElasticRefusal, IsWhatAnotherBuildGets) {
   const elastic::EtcdCluster cluster;
-  start_with(4, {"--etcd=" + cluster.endpoint(0), "--job=job", "--shapes=4=4x1", "--steps=300"});
+  start_with(4, {"--etcd=" + cluster.endpoint(0), "--job=job", "--shapes=4=4x1"});
   const auto store = cluster.connect();
   const auto found = find_job(*store, "job", "");
   ASSERT_TRUE(found.ok() && found->has_value());
@@ -104,7 +105,7 @@ TEST_F(ElasticRefusal, IsWhatAnotherBuildGets) {
 }
 
 TEST_F(ElasticRefusal, IsWhatAWrongNameGets) {
-  start_with(4, {"--shapes=4=4x1", "--steps=300"});
+  start_with(4, {"--shapes=4=4x1"});
   EXPECT_THAT(refusal(worker_words({"--job=another"}), 64), HasSubstr("there is no job 'another'"));
   EXPECT_THAT(refusal(worker_words({"--job=a/b"}), 64), HasSubstr("--job=a/b"));
   EXPECT_THAT(refusal(train_words({"--job=a/b"}, "other"), 64), HasSubstr("--job=a/b"));
@@ -113,7 +114,7 @@ TEST_F(ElasticRefusal, IsWhatAWrongNameGets) {
 }
 
 TEST_F(ElasticRefusal, IsWhatAWrongAddressGets) {
-  start_with(4, {"--shapes=4=4x1", "--steps=300"});
+  start_with(4, {"--shapes=4=4x1"});
   const auto before = std::chrono::steady_clock::now();
   // An address for documentation, where nobody is. Asking there would take long.
   EXPECT_THAT(refusal(worker_words({"--etcd=http://192.0.2.1:2379"}), 64),
@@ -134,7 +135,7 @@ TEST_F(ElasticRefusal, IsWhatAnExpiredCertificateGets) {
   };
   Words options = with(authority.make("client", 1));
   Words train = options;
-  train.insert(train.end(), {"--shapes=4=4x1", "--steps=300"});
+  train.insert(train.end(), {"--shapes=4=4x1"});
   start_with(4, train);
   EXPECT_THAT(refusal(worker_words(with(authority.make("expired", -1))), 69), HasSubstr("certificate"));
   EXPECT_THAT(refusal(worker_words({}), 64), HasSubstr("certificate"));

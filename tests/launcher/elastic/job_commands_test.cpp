@@ -105,7 +105,8 @@ TEST_F(JobCommands, DoNotWaitForever) {
 
 TEST_F(JobCommands, AskForMoreWorkers) {
   job.train();
-  EXPECT_EQ(output_of(words({"scale", "8"})), "job first is asked to have 8 local workers; it has 2 now\n");
+  EXPECT_EQ(output_of(words({"scale", "8"})),
+            "job first is asked to have 8 local workers; with those of other hosts it has 2 now\n");
   EXPECT_EQ(value(job.keys().scale_request()), "8");
   for (const char* number : {"0", "129", "many", "-1"}) {
     std::vector<std::string> args = words({"scale"});

@@ -95,7 +95,8 @@ everstep_etcd_calls_total{everstep_job="first",worker="host-1",kind="lease"} 4
 
 TEST(Metrics, KeepLabelsInTheirQuotes) {
   const std::string text = to_prometheus({}, {"a\"} 1\neverstep_step 99", "back\\slash"});
-  EXPECT_NE(text.find(R"(everstep_step{everstep_job="a\"} 1\neverstep_step 99",worker="back\\slash"} 0)"), std::string::npos)
+  EXPECT_NE(text.find(R"(everstep_step{everstep_job="a\"} 1\neverstep_step 99",worker="back\\slash"} 0)"),
+            std::string::npos)
       << text;
 }
 

@@ -123,6 +123,20 @@ TEST_F(Committer, AbandonsWhatAWorkerCouldNotWriteAndTriesTheNext) {
   EXPECT_EQ(ledger->back().end.value, 3 * kWindow);
 }
 
+TEST_F(Committer, IsNotConfusedByLateWordOfAnOlderSave) {
+  ASSERT_EQ(save_at(1, 1, {finished_window(0)}), Kind::kCommitted);
+  const storage::CheckpointName old = newest().manifest.name;
+  ASSERT_EQ(save_at(2, 2, {finished_window(1)}), Kind::kCommitted);
+  trainer::StagedCut first = staged_cut(0, 3, 3);
+  first.history = {finished_window(2)};
+  writers_[0]->save(std::move(first));
+  while (told_ < 5) std::this_thread::yield();  // two words for each save before, and this one
+  committer_->take(1, ShardSaved{old, {1, 2}, 0});
+  committer_->take(1, SaveFailed{old, {ErrorCode::kUnavailable, "late", ""}});
+  writers_[1]->save(staged_cut(1, 3, 3));
+  EXPECT_EQ(pass_verdict_on(), Kind::kCommitted);
+}
+
 TEST_F(Committer, AnswersAWorkerThatComesToTheCutAfterTheVerdict) {
   trainer::StagedCut unusable = staged_cut(0, 1, 1);
   unusable.usable = false;
