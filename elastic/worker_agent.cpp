@@ -181,10 +181,11 @@ void WorkerAgent::obey(GenerationRecord record, Revision modified) {
     return leave(Error{ErrorCode::kCancelled, "left as asked: " + leaving_->reason, {}});
   }
   if (role == Role::kNone && was_named) return rejoin("generation " + number + " goes on without this worker");
-  part_.emplace();
-  part_->record = std::move(record);
-  part_->modified = modified;
-  part_->role = role;
+  Part part;
+  part.record = std::move(record);
+  part.modified = modified;
+  part.role = role;
+  part_ = std::move(part);
   decide(Note{LogLine("generation_obeyed").add("generation", number).add("role", role_text(role)).text()},
          "generation " + number + " is open");
   if (role == Role::kWorker || role == Role::kDonor) connect(part_->record.group);

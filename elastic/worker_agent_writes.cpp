@@ -38,7 +38,8 @@ WorkerAgent::Pending WorkerAgent::member_update(const View& view) const {
 
 std::optional<WorkerAgent::Pending> WorkerAgent::generation_write(Write kind, std::string key,
                                                                   std::string value) const {
-  Txn txn{{modified_at(options_.keys.generation(), part_->modified)}, {put(std::move(key), value, options_.lease)}};
+  Txn txn{{modified_at(options_.keys.generation(), part_->modified)},
+          {put(std::move(key), std::move(value), options_.lease)}};
   return Pending{0, kind, std::move(txn), {}, std::nullopt};
 }
 

@@ -2,6 +2,6 @@
 #include "launcher/commands/commands.h"
 
 int main(int argc, char** argv) {
-  using namespace everstep::launcher;
-  return static_cast<int>(run_as_program(all_commands(), {argv + 1, argv + argc}));
+  namespace launcher = everstep::launcher;
+  return static_cast<int>(launcher::run_as_program(launcher::all_commands(), {argv + 1, argv + argc}));
 }

@@ -19,7 +19,7 @@ class SuperRounds {
     std::int64_t window = 0;
     int round = 0;  // as ops count it: from where the run starts that window
 
-    auto operator<=>(const Place&) const = default;  // in the order of the run
+    auto operator<=>(const Place&) const = default;  // NOLINT(modernize-use-nullptr)
   };
 
   // −1 for windows before the first.

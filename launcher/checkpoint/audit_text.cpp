@@ -52,7 +52,7 @@ std::string proof_line(Proof proof, const AuditReport& report) {
   const std::string start = std::string(to_string(proof)) + ": ";
   if (broken.empty()) return start + held_text(proof, report) + "\n";
   std::string lines;
-  for (const std::string& each : broken) lines += start + "VIOLATED: " + each + "\n";
+  for (const std::string& each : broken) lines.append(start).append("VIOLATED: ").append(each).append("\n");
   return lines;
 }
 

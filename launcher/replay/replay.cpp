@@ -17,7 +17,6 @@
 namespace everstep::launcher {
 namespace {
 
-using storage::CatalogEntry;
 using storage::Manifest;
 
 constexpr int kThreads = 2;
@@ -138,7 +137,8 @@ class Replay {
     for (const auto& [name, here] : request_.provenance) {
       const std::string_view there = setting_of(history_.end.manifest.provenance, name);
       if (there.empty() || there == here) continue;
-      text += (text.empty() ? "" : ", ") + name + " was " + std::string(there) + " and is " + here + " here";
+      if (!text.empty()) text += ", ";
+      text.append(name).append(" was ").append(there).append(" and is ").append(here).append(" here");
     }
     return text.empty() ? text : "other kernels may give other bits: " + text;
   }

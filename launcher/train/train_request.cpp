@@ -21,7 +21,7 @@ constexpr std::int64_t kMostSteps = 1'000'000'000;
 std::optional<ForcedShape> parse_shape(std::string_view text) {
   const std::size_t equals = text.find('=');
   const std::size_t times = text.find('x');
-  if (equals == text.npos || times == text.npos || times < equals) return std::nullopt;
+  if (equals == std::string_view::npos || times == std::string_view::npos || times < equals) return std::nullopt;
   const auto workers = parse_number<int>(text.substr(0, equals));
   const auto depth = parse_number<int>(text.substr(equals + 1, times - equals - 1));
   const auto width = parse_number<int>(text.substr(times + 1));

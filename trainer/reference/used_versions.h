@@ -23,7 +23,7 @@ struct WindowStart {
   int first = 0;         // minibatch of the window with which the plan began on it
   int first_before = 0;  // the same of the window before; if `drained`, 0
 
-  auto operator<=>(const WindowStart&) const = default;
+  auto operator<=>(const WindowStart&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 // The version table of amdp.md, by minibatch and block, taken from the schedule itself.
