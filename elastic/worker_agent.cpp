@@ -147,7 +147,7 @@ void WorkerAgent::look_at_renewals(Tick now) {
   if (now < doubtful) return wake(doubtful);
   if (outpaced_since_) {
     // After an outage somebody is the first to reach the store again: this worker gets time to do so, too.
-    const Tick fair = *outpaced_since_ + options_.lease_ttl / 6;
+    const Tick fair = *outpaced_since_ + std::max(options_.lease_ttl / 6, kTicksPerSecond);
     return now >= fair ? rejoin("fenced: cannot renew the lease while others can") : wake(fair);
   }
   if (now >= own + options_.outage_limit) return rejoin("nobody could reach the store for too long");
@@ -240,7 +240,7 @@ std::optional<DrainRecord> WorkerAgent::drain_of_part(const View& view) const {
 void WorkerAgent::look_at_drain(const View& view) {
   const auto drain = drain_of_part(view);
   if (!drain) return;
-  const bool stands_by = part_->role == Role::kNone || part_->role == Role::kSpare;
+  const bool stands_by = part_->role == Role::kNone || part_->role == Role::kSpare || part_->handed_over;
   const bool has_stopped =
       stands_by ? is_stopped_for_spectators(view) : part_->ended && part_->has_written(Write::kHeld);
   if (drain->ends_job && has_stopped) {

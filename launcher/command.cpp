@@ -127,8 +127,6 @@ ExitCode run_command_line(const std::vector<Command>& commands, const Invocation
   return outcome->exit_code;
 }
 
-void print_error(std::ostream& log, const Error& error) {
-  log << "everstep: " << printable(error.line()) << "\n";
-}
+void print_error(std::ostream& log, const Error& error) { log << "everstep: " << printable(error.line()) << "\n"; }
 
 }  // namespace everstep::launcher

@@ -188,7 +188,10 @@ void Incarnation::handle(AgentEvent event) {
   auto* renewal = std::get_if<elastic::RenewalNews>(&event);
   if (renewal != nullptr) known_renewal_ = renewal->last_renewed = renewed_at_;
   if (renewal != nullptr && run_) {
-    if (renewal->last_renewed > std::exchange(told_renewed_, renewal->last_renewed)) run_->news().tell_renewed();
+    // Peers take it for news of the moment. What the store has kept waiting for too long is none.
+    const bool is_new = renewal->last_renewed > std::exchange(told_renewed_, renewal->last_renewed);
+    const bool is_fresh = boot_now() - renewal->last_renewed <= ticks(parts_.job.membership.lease_ttl) / 6;
+    if (is_new && is_fresh) run_->news().tell_renewed();
     if (const auto heard = run_->news().peer_renewed_at()) {
       renewal->peer_last_renewed = boot_now() - ticks(std::chrono::steady_clock::now() - *heard);
     }
