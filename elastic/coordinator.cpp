@@ -10,9 +10,10 @@ namespace everstep::elastic {
 namespace {
 
 constexpr Tick kMillisecond = kTicksPerSecond / 1000;
-constexpr Tick kCatchUpLimit = kTicksPerSecond;    // then act on the view as it is: a compare will tell
-constexpr Tick kLeadStagger = 100 * kMillisecond;  // between those who would like to lead
-constexpr std::int64_t kLongestQuarantine = 600;   // seconds
+constexpr Tick kCatchUpLimit = kTicksPerSecond;       // then act on the view as it is: a compare will tell
+constexpr Tick kLeadStagger = 100 * kMillisecond;     // between those who would like to lead
+constexpr std::int64_t kLongestQuarantine = 600;      // seconds
+constexpr Tick kStartPatience = 5 * kTicksPerSecond;  // for workers that are started together with the job
 
 bool has(const std::vector<WorkerId>& ids, const WorkerId& id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
@@ -235,8 +236,10 @@ void Coordinator::start(const Situation& seen, Tick now) {
   Tick newest = 0;
   for (const WorkerId& id : workers) newest = std::max(newest, joined_at_.at(id));
   const auto expected = static_cast<std::size_t>(options_.expected_workers);
-  const bool complete = expected > 0 && workers.size() >= expected && !seen.generation;
-  if (!complete && now < newest + options_.join_debounce) return wake(newest + options_.join_debounce);
+  const bool is_first = expected > 0 && !seen.generation;
+  const bool complete = is_first && workers.size() >= expected;
+  const Tick patience = is_first ? std::max(options_.join_debounce, kStartPatience) : options_.join_debounce;
+  if (!complete && now < newest + patience) return wake(newest + patience);
   open_anew(seen, now, seen.generation ? "nobody was left" : "the job starts");
 }
 
