@@ -44,9 +44,8 @@ inline constexpr Tick kRetryAfter = kTicksPerSecond / 5;
 //    compares when it was created, and the generation; whoever saw silence writes suspect/
 //  * a worker of its generation that was there and is gone from the view: Abort, since nothing more can come of it
 //  * after 2/3 of the TTL without a renewal: if it has known for 1/6 of it, and for a second at least, that a peer
-//  renewed
-//    more than half a TTL later than itself, fenced (Abort, Rejoin); if none did, the store is away for all, and
-//    training goes on up to outage_limit, then Rejoin
+//    renewed more than half a TTL later than itself, fenced (Abort, Rejoin); if none did, the store is away for all,
+//    and training goes on up to outage_limit, then Rejoin
 //  * all it writes about a generation compares that `gen` is still the one it obeys; refused means that it is not
 //  * a donor says when it has handed its state over, and goes only then
 //  * LeaveAsked: member record to kLeaving; leaves when a generation no longer needs it (handed over, or not named),
