@@ -22,8 +22,8 @@ Outcome run(const Config& config, Streams& streams) {
   if (!asked || !wait) return {};
   streams.out.flush();
   const std::string key = tool.keys().member(member->id);
-  const Status left = await_job(*tool.store, tool.keys(), *wait, who + " has not left",
-                                [&](const elastic::View& view) { return view.find(key) == nullptr; });
+  const Status left =
+      tool.wait({*wait, who + " has not left", [&](const elastic::View& view) { return view.find(key) == nullptr; }});
   if (!left) return left.error();
   streams.out << who << " has left\n";
   return {};

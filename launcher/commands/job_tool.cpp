@@ -1,6 +1,7 @@
 #include "launcher/commands/job_tool.h"
 
 #include <cmath>
+#include <filesystem>
 #include <utility>
 
 namespace everstep::launcher {
@@ -14,6 +15,13 @@ Outcome open_job_tool(const Config& config, JobTool& tool) {
   if (!view) return blame_job(tool.address, config, view.error());
   tool.view = std::move(view).value();
   return {};
+}
+
+Status JobTool::wait(JobWait until) const {
+  if (!address.directory.empty()) {
+    until.is_over = [file = job_address_file(address.directory)] { return !std::filesystem::exists(file); };
+  }
+  return await_job(*store, keys(), until);
 }
 
 OptionSpec wait_option(const std::string& what) {

@@ -7,6 +7,7 @@
 #include "elastic/keys.h"
 #include "launcher/command.h"
 #include "launcher/elastic/job_address.h"
+#include "launcher/elastic/job_control.h"
 
 namespace everstep::launcher {
 
@@ -17,6 +18,8 @@ struct JobTool {
   elastic::View view;  // when it was opened
 
   elastic::Keys keys() const { return elastic::Keys(address.job); }
+  // As await_job; a job whose run has ended with its etcd is over.
+  Status wait(JobWait until) const;
 };
 
 // Reads --dir, --etcd and --job, connects, and looks at the job. A job that is not there is the user's mistake.

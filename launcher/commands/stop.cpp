@@ -29,8 +29,8 @@ Outcome run(const Config& config, Streams& streams) {
   if (!wait) return {};
   streams.out.flush();
   const std::string members = tool.keys().members();
-  const Status stopped = await_job(*tool.store, tool.keys(), *wait, what + " has not stopped",
-                                   [&](const elastic::View& view) { return view.below(members).empty(); });
+  const Status stopped = tool.wait(
+      {*wait, what + " has not stopped", [&](const elastic::View& view) { return view.below(members).empty(); }});
   if (!stopped) return stopped.error();
   streams.out << what << " has stopped\n";
   return {};

@@ -77,21 +77,22 @@ Status ask_for_workers(elastic::KvStore& store, const elastic::Keys& keys, int w
   return send(store, {{}, {elastic::put(keys.scale_request(), std::to_string(workers))}, {}});
 }
 
-Status await_job(elastic::KvStore& store, const elastic::Keys& keys, std::chrono::milliseconds limit,
-                 const std::string& what, const std::function<bool(const elastic::View&)>& is_done) {
-  const auto end = std::chrono::steady_clock::now() + limit;
+Status await_job(elastic::KvStore& store, const elastic::Keys& keys, const JobWait& wait) {
+  const auto end = std::chrono::steady_clock::now() + wait.limit;
   while (true) {
     auto reply = store.transact({{}, {elastic::list(keys.live())}, {}}, kLookDeadline);
     if (!reply && reply.error().code == ErrorCode::kDataLoss) return reply.error();
     if (reply) {
       elastic::View view;
       view.replace(std::move(reply->reads.at(0)), reply->revision);
-      if (is_done(view)) return {};
+      if (wait.is_done(view)) return {};
     }
+    if (!reply && wait.is_over()) return {};
     if (std::chrono::steady_clock::now() >= end) {
-      return Error{ErrorCode::kDeadlineExceeded,
-                   what + " after " + number_text(std::chrono::duration<double>(limit).count(), 1) + " s",
-                   "it was asked and may still do so"};
+      return Error{
+          ErrorCode::kDeadlineExceeded,
+          wait.otherwise + " after " + number_text(std::chrono::duration<double>(wait.limit).count(), 1) + " s",
+          "it was asked and may still do so"};
     }
     std::this_thread::sleep_for(kLookEvery);
   }

@@ -24,9 +24,16 @@ Status ask_to_leave(elastic::KvStore& store, const elastic::Keys& keys, const Wo
 Status ask_to_stop(elastic::KvStore& store, const elastic::Keys& keys, const std::string& reason);
 Status ask_for_workers(elastic::KvStore& store, const elastic::Keys& keys, int workers);
 
-// Looks at the job's live keys again and again until `is_done` says so: kDeadlineExceeded with `what` if that takes
-// longer than the limit. A store that does not answer for a while is asked again.
-Status await_job(elastic::KvStore& store, const elastic::Keys& keys, std::chrono::milliseconds limit,
-                 const std::string& what, const std::function<bool(const elastic::View&)>& is_done);
+struct JobWait {
+  std::chrono::milliseconds limit;
+  std::string otherwise;  // what has not happened then
+  std::function<bool(const elastic::View&)> is_done;
+  // The job ended, and its etcd with it: there is nobody to look at any more, and nothing to wait for.
+  std::function<bool()> is_over = [] { return false; };
+};
+
+// Looks at the job's live keys again and again until that is so: kDeadlineExceeded if it takes longer than the limit. A
+// store that does not answer for a while is asked again.
+Status await_job(elastic::KvStore& store, const elastic::Keys& keys, const JobWait& wait);
 
 }  // namespace everstep::launcher

@@ -103,15 +103,27 @@ TEST_F(JobControl, WaitsUntilItIsSo) {
     job.remove(job.keys().member(numbered(2)));
   });
   store.fail_next(FakeKvStore::Fault::kNotExecuted);
-  EXPECT_TRUE(await_job(store, job.keys(), 20s, "w2 has not left", is_gone));
+  EXPECT_TRUE(await_job(store, job.keys(), {20s, "w2 has not left", is_gone}));
 }
 
 TEST_F(JobControl, WaitsNoLongerThanTheLimit) {
   const Status late =
-      await_job(store, job.keys(), 300ms, "w2 has not left", [](const elastic::View&) { return false; });
+      await_job(store, job.keys(), {300ms, "w2 has not left", [](const elastic::View&) { return false; }});
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, ErrorCode::kDeadlineExceeded);
   EXPECT_EQ(late.error().message, "w2 has not left after 0.3 s");
+}
+
+TEST_F(JobControl, WaitsForNothingMoreOnceTheJobTookItsEtcdAlong) {
+  bool is_over = false;
+  const JobWait wait{20s, "the job has not stopped", [](const elastic::View&) { return false; },
+                     [&] {
+                       is_over = true;
+                       return true;
+                     }};
+  store.fail_next(FakeKvStore::Fault::kNotExecuted);
+  EXPECT_TRUE(await_job(store, job.keys(), wait));
+  EXPECT_TRUE(is_over);
 }
 
 TEST_F(JobControl, RemovesAJobThatNobodyWorksFor) {
