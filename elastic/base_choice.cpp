@@ -1,31 +1,39 @@
 #include "elastic/base_choice.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
+#include <utility>
 
 namespace everstep::elastic {
 namespace {
 
-bool owners_hold(const scheduler::Plan& plan, const std::set<WorkerId>& holders) {
+using AllHeld = std::map<WorkerId, HeldRecord>;
+
+// Whether of every stage somebody of whom that is true owns it, in whichever group, or guards it.
+bool covers_all_stages(const scheduler::Plan& plan, const std::function<bool(const WorkerId&)>& has_owned,
+                       const std::function<bool(const WorkerId&)>& has_guarded) {
   const scheduler::Placement placement = placement_of(plan);
   for (int stage = 0; stage < placement.stages(); ++stage) {
-    bool found = false;
+    bool found = !plan.guards.empty() && std::any_of(plan.guards[stage].begin(), plan.guards[stage].end(), has_guarded);
     for (int group = 0; group < plan.width; ++group) {
-      found = found || holders.contains(plan.workers[group * plan.depth + placement.owner_of(stage)]);
+      found = found || has_owned(plan.workers[group * plan.depth + placement.owner_of(stage)]);
     }
     if (!found) return false;
   }
   return true;
 }
 
+// ---- what an orderly stop left ----
+
 bool is_covered(const scheduler::Plan& plan, Position position, const std::set<WorkerId>& holders) {
-  if (position.value % plan.window == 0) return owners_hold(plan, holders);
-  return std::all_of(plan.workers.begin(), plan.workers.end(), [&](const auto& id) { return holders.contains(id); });
+  const auto holds = [&](const WorkerId& id) { return holders.contains(id); };
+  if (position.value % plan.window != 0) return std::all_of(plan.workers.begin(), plan.workers.end(), holds);
+  return covers_all_stages(plan, holds, [](const WorkerId&) { return false; });
 }
 
 // The newest position that those who worked under this group's plan can put together.
-std::optional<Position> newest_covered(const GroupRecord& group, const std::map<WorkerId, HeldRecord>& held,
-                                       const std::set<WorkerId>& there) {
+std::optional<Position> newest_stop(const GroupRecord& group, const AllHeld& held, const std::set<WorkerId>& there) {
   std::map<Position, std::set<WorkerId>> holders;
   for (const auto& [id, record] : held) {
     if (record.position && record.of == group.attempt.generation) holders[*record.position].insert(id);
@@ -38,18 +46,50 @@ std::optional<Position> newest_covered(const GroupRecord& group, const std::map<
   return std::nullopt;
 }
 
+// ---- copies ----
+
+using Holders = std::vector<CopyHolder>;
+
+bool covers(const scheduler::Plan& plan, const Holders& holders) {
+  const auto any_with = [&](bool CopyHolder::*part) {
+    return [&holders, part](const WorkerId& id) {
+      return std::any_of(holders.begin(), holders.end(),
+                         [&](const CopyHolder& holder) { return holder.id == id && holder.*part; });
+    };
+  };
+  return covers_all_stages(plan, any_with(&CopyHolder::owned), any_with(&CopyHolder::guarded));
+}
+
+std::optional<std::pair<Position, Holders>> newest_copies(const GroupRecord& group, const AllHeld& held) {
+  std::map<Position, Holders> at;
+  for (const auto& [id, record] : held) {
+    for (const HeldCopy& copy : record.copies) {
+      if (copy.of == group.attempt.generation) at[copy.position].push_back({id, copy.owned, copy.guarded});
+    }
+  }
+  for (auto newest = at.rbegin(); newest != at.rend(); ++newest) {
+    if (covers(group.plan, newest->second)) return *newest;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-BaseChoice choose_base(const std::optional<GenerationRecord>& present, const std::map<WorkerId, HeldRecord>& held,
+BaseChoice choose_base(const std::optional<GenerationRecord>& present, const AllHeld& held,
                        const std::optional<HeadRecord>& head, const std::set<WorkerId>& there) {
   BaseChoice choice;
   if (head) choice.base = {Base::Kind::kCheckpoint, head->position, head->manifest};
   if (!present) return choice;
+  // Memory is as good as a checkpoint at the same position, and quicker to get at.
+  const auto is_better = [&](Position position) {
+    return choice.from ? position > choice.base.position : position >= choice.base.position;
+  };
   const auto consider = [&](const GroupRecord& group) {
-    const auto position = newest_covered(group, held, there);
-    const bool is_better = position && *position >= choice.base.position;
-    if (is_better && !(choice.from && *position == choice.base.position)) {
-      choice = {{Base::Kind::kMemory, *position, {}}, group};
+    if (const auto position = newest_stop(group, held, there); position && is_better(*position)) {
+      choice = {{Base::Kind::kMemory, *position, {}}, group, {}};
+    }
+    if (auto copies = newest_copies(group, held); copies && is_better(copies->first)) {
+      choice = {{Base::Kind::kCopies, copies->first, {}}, group, std::move(copies->second)};
     }
   };
   consider(present->group);

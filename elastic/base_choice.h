@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "elastic/records.h"
 
@@ -10,14 +11,19 @@ namespace everstep::elastic {
 
 struct BaseChoice {
   Base base;
-  std::optional<GroupRecord> from;  // kMemory: whose plan says who holds what
+  std::optional<GroupRecord> from{};  // kMemory, kCopies: whose plan says who holds what
+  std::vector<CopyHolder> holders{};  // kCopies
 };
 
-// Where the generation after `present` starts. `held`: what workers that are still there say they have in memory.
-// Memory is taken if its position is not behind HEAD's and
+// Where the generation after `present` starts: the newest of HEAD and of what is in memory, never behind HEAD. `held`:
+// what workers that are still there say they have.
+//
+// What was left by an orderly stop (kMemory) is taken if
 //  * at a window's end: of every stage an owner of some group has it there (weights follow from the owner's);
 //  * inside a window: all workers of the plan do, since each has gradients of its own;
 //  * whoever of the plan is `there` has it: the next generation takes all of those for holders.
+// Copies are taken at the newest window's end at which of every stage an owner or a guard has one. An orderly stop at
+// the same position goes before them: it has the weights of replicas too, and less has to move.
 BaseChoice choose_base(const std::optional<GenerationRecord>& present, const std::map<WorkerId, HeldRecord>& held,
                        const std::optional<HeadRecord>& head, const std::set<WorkerId>& there);
 

@@ -19,6 +19,19 @@ bool has(const std::vector<WorkerId>& ids, const WorkerId& id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
+// Ascending.
+std::vector<WorkerId> holders_of(const BaseChoice& base, const std::map<WorkerId, HeldRecord>& held) {
+  std::vector<WorkerId> ids;
+  if (base.base.kind == Base::Kind::kMemory) {
+    for (const auto& [id, record] : held) {
+      const bool holds_it = record.position == base.base.position && record.of == base.from->attempt.generation;
+      if (holds_it && has(base.from->plan.workers, id)) ids.push_back(id);
+    }
+  }
+  for (const CopyHolder& holder : base.holders) ids.push_back(holder.id);
+  return ids;
+}
+
 }  // namespace
 
 Coordinator::Coordinator(CoordinatorOptions options) : options_(std::move(options)) {}
@@ -331,11 +344,8 @@ void Coordinator::open_anew(const Situation& seen, Tick now, const std::string& 
   group.attempt = {seen.generation ? seen.generation->group.attempt.generation.next() : options_.first_generation,
                    options_.nonce()};
   group.plan = change->plan;
-  if (base.from) {
-    for (const auto& [id, held] : held_by_the_living(seen)) {
-      const bool holds_it = held.position == base.base.position && held.of == base.from->attempt.generation;
-      if (holds_it && has(base.from->plan.workers, id) && !has(group.plan.workers, id)) group.donors.push_back(id);
-    }
+  for (const WorkerId& id : holders_of(base, held_by_the_living(seen))) {
+    if (!has(group.plan.workers, id)) group.donors.push_back(id);
   }
   if (seen.generation && seen.ready.empty()) ++fruitless_;
   open(seen, std::move(group), base, reason + (change->reason.empty() ? "" : ": " + change->reason));
@@ -352,7 +362,7 @@ void Coordinator::open(const Situation& seen, GroupRecord group, const BaseChoic
   if (named.size() > kMostCompared) named.resize(kMostCompared);
   for (const WorkerId& id : named) txn.compares.push_back(created_at(keys.member(id), seen.members.at(id).created));
   const std::string what = "open generation " + std::to_string(group.attempt.generation.value) + " (" + reason + ")";
-  const GenerationRecord record{std::move(group), options_.self, base.base, base.from, reason};
+  const GenerationRecord record{std::move(group), options_.self, base.base, base.from, reason, base.holders};
   const std::string text = to_text(record);
   txn.then = {put(keys.generation(), text),
               put(keys.past_generation(record.group.attempt.generation), text),

@@ -186,7 +186,8 @@ void Coordinator::await_drain(const Situation& seen, Tick now) {
   if (all_in(seen.held)) {
     if (waits_for_more(eligible(seen, now).size())) return stop_if_asked(seen);
     const BaseChoice base = choose_base(seen.generation, held_by_the_living(seen), seen.head, living(seen));
-    const bool from_here = base.from && base.from->attempt == seen.generation->group.attempt;
+    const bool from_here =
+        base.base.kind == Base::Kind::kMemory && base.from->attempt == seen.generation->group.attempt;
     const auto is_prepared = [&](const WorkerId& id) {
       const auto prepared = seen.prepared.find(id);
       return prepared != seen.prepared.end() && prepared->second.connected;

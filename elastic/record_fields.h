@@ -93,6 +93,8 @@ class FieldReader {
     fail(name);
   }
 
+  bool next_is(std::string_view name) const;
+
   // Marks the record as damaged: a field that was read makes no sense.
   void fail(std::string_view name);
 
@@ -101,7 +103,6 @@ class FieldReader {
   const std::optional<std::string>& failed() const { return failed_; }  // the field that did not fit
 
  private:
-  bool next_is(std::string_view name) const;
   std::string_view take(std::string_view name);
 
   std::string_view rest_;

@@ -10,7 +10,7 @@ namespace everstep::elastic {
 namespace {
 
 constexpr std::array<std::string_view, 3> kMemberStates = {"warming", "ready", "leaving"};
-constexpr std::array<std::string_view, 3> kBaseKinds = {"beginning", "checkpoint", "memory"};
+constexpr std::array<std::string_view, 4> kBaseKinds = {"beginning", "checkpoint", "memory", "copies"};
 
 // One description per record, for both directions: the record is const when it is written.
 template <typename T, typename Record>
@@ -90,6 +90,33 @@ void describe_from(FieldReader& fields, std::optional<GroupRecord>& from) {
   if (has_from) describe(fields, from.emplace());
 }
 
+void describe(auto& fields, Of<CopyHolder> auto& holder) {
+  fields.field("holder", holder.id);
+  fields.field("owned", holder.owned);
+  fields.field("guarded", holder.guarded);
+}
+
+void describe(auto& fields, Of<HeldCopy> auto& copy) {
+  fields.field("copy_of", copy.of);
+  fields.field("at", copy.position);
+  fields.field("owned", copy.owned);
+  fields.field("guarded", copy.guarded);
+}
+
+// `first` names the first field of an item.
+template <typename Item>
+void describe_items(FieldWriter& fields, std::string_view /*first*/, const std::vector<Item>& items) {
+  for (const Item& item : items) describe(fields, item);
+}
+
+template <typename Item>
+void describe_items(FieldReader& fields, std::string_view first, std::vector<Item>& items) {
+  while (fields.next_is(first)) {
+    if (items.size() == kMostListItems) return fields.fail(first);
+    describe(fields, items.emplace_back());
+  }
+}
+
 void describe(auto& fields, Of<GenerationRecord> auto& generation) {
   describe(fields, generation.group);
   fields.field("opener", generation.opener);
@@ -98,6 +125,7 @@ void describe(auto& fields, Of<GenerationRecord> auto& generation) {
   fields.field("manifest", generation.base.manifest);
   describe_from(fields, generation.from);
   fields.field("reason", generation.reason);
+  describe_items(fields, "holder", generation.holders);
 }
 
 void describe(auto& fields, Of<DrainRecord> auto& drain) {
@@ -120,6 +148,7 @@ void describe(auto& fields, Of<HeldRecord> auto& held) {
   fields.field("finished", held.finished);
   fields.field("position", held.position);
   fields.field("of", held.of);
+  describe_items(fields, "copy_of", held.copies);
 }
 
 void describe(auto& fields, Of<SuspectRecord> auto& suspect) {
@@ -181,7 +210,9 @@ std::string flaw(const GroupRecord& group) {
 }
 
 std::string flaw(const GenerationRecord& generation) {
-  if (generation.from.has_value() != (generation.base.kind == Base::Kind::kMemory)) {
+  const Base::Kind kind = generation.base.kind;
+  const bool is_in_memory = kind == Base::Kind::kMemory || kind == Base::Kind::kCopies;
+  if (generation.from.has_value() != is_in_memory || generation.holders.empty() != (kind != Base::Kind::kCopies)) {
     return "it must say who holds its base if and only if that is in memory";
   }
   const std::string own = flaw(generation.group);

@@ -79,7 +79,8 @@ struct Base {
   enum class Kind : std::uint8_t {
     kBeginning,   // initial weights
     kCheckpoint,  // HEAD, as it was when the generation was opened
-    kMemory,      // what members of `from` hold, at `position`
+    kMemory,      // what members of `from` hold since they stopped in order, at `position`
+    kCopies,      // copies of owner state at a window's end, at `position`, put together from `holders`
   };
 
   Kind kind = Kind::kBeginning;
@@ -107,12 +108,22 @@ struct GroupRecord {
 std::string to_text(const GroupRecord& proposal);
 Result<GroupRecord> parse_group(std::string_view text);
 
+// Who has copies of a base's owner state: complete for all stages that it owns, that it guards, under `from`'s plan.
+struct CopyHolder {
+  WorkerId id;
+  bool owned = false;
+  bool guarded = false;
+
+  bool operator==(const CopyHolder&) const = default;
+};
+
 struct GenerationRecord {
   GroupRecord group;
   WorkerId opener;
   Base base;
-  std::optional<GroupRecord> from;  // kMemory: the generation whose members hold the base, with its plan
-  std::string reason;               // for people: who came, who left
+  std::optional<GroupRecord> from;    // kMemory, kCopies: the generation whose members hold the base, with its plan
+  std::string reason;                 // for people: who came, who left
+  std::vector<CopyHolder> holders{};  // kCopies
 
   bool operator==(const GenerationRecord&) const = default;
 };
@@ -153,14 +164,28 @@ struct PromiseRecord {
 std::string to_text(const PromiseRecord& promise);
 Result<PromiseRecord> parse_promise(std::string_view text);
 
+// Copies of owner state at a window's end, under the plan of that generation.
+struct HeldCopy {
+  Generation of;
+  Position position;
+  bool owned = false;    // of all stages that this worker owns there
+  bool guarded = false;  // of all that it guards
+
+  bool operator==(const HeldCopy&) const = default;
+};
+
 // What a worker has in memory after it stopped. Written once it changes no more.
 struct HeldRecord {
   bool finished = false;             // the job's last update is made and saved
-  std::optional<Position> position;  // nothing: it broke off, and nothing it has can be used
-  // The generation whose plan says which blocks this worker has: the one it stopped in, or, if it never came to the
-  // first update there, the one that this generation's base came from.
+  std::optional<Position> position;  // nothing: it broke off
+  // The generation whose plan says which blocks this worker has there: the one it stopped in, or, if it never came to
+  // the first update there, the one that this generation's base came from.
   std::optional<Generation> of;
+  // Two versions of the generation that it stopped in; before the first update there, those of the one before too: a
+  // peer may have made that update already and forgotten them.
+  std::vector<HeldCopy> copies{};
 
+  bool has_anything() const { return position || finished || !copies.empty(); }
   bool operator==(const HeldRecord&) const = default;
 };
 std::string to_text(const HeldRecord& held);

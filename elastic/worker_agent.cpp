@@ -98,13 +98,27 @@ void WorkerAgent::take(const TrainingEnded& event, Tick /*now*/) {
   part_->ended = true;
   part_->handed_over = event.how == TrainingEnded::How::kHandedOver;
   if (part_->handed_over) return;
-  part_->held = event.held;
-  in_memory_.reset();
-  if (event.held.position) in_memory_ = event.held;
+  remember(event.held);
   if (event.how == TrainingEnded::How::kBroken && event.lost && !part_->aborted) {
     const std::string why = event.error ? event.error->message : "its connection closed";
     part_->lost.push_back({*event.lost, event.lost_is_dead, why});
   }
+}
+
+// Before the first update what was held before is as good as ever.
+void WorkerAgent::remember(HeldRecord held) {
+  if (in_memory_ && !held.position) {
+    held.position = in_memory_->position;
+    held.of = in_memory_->of;
+  }
+  if (in_memory_ && part_->record.from) {
+    // Older ones can be the base of nothing that follows.
+    std::copy_if(in_memory_->copies.begin(), in_memory_->copies.end(), std::back_inserter(held.copies),
+                 [&](const HeldCopy& copy) { return copy.of == part_->record.from->attempt.generation; });
+  }
+  part_->held = held;
+  in_memory_.reset();
+  if (held.has_anything()) in_memory_ = std::move(held);
 }
 
 void WorkerAgent::take(const LeaveAsked& event, Tick now) {
@@ -267,7 +281,7 @@ bool WorkerAgent::is_stopped_for_spectators(const View& view) const {
 bool WorkerAgent::is_needed() const {
   if (!part_ || part_->role == Role::kNone || part_->role == Role::kSpare) return false;
   if (part_->handed_over) return !part_->has_written(Write::kReady);
-  return !part_->ended || (part_->held && (part_->held->position || part_->held->finished));
+  return !part_->ended || (part_->held && part_->held->has_anything());
 }
 
 void WorkerAgent::look_at_leaving(const View& view, Tick now) {

@@ -120,6 +120,7 @@ class WorkerAgent {
   void take(const Warmed& event, Tick now);
   void take(const LeaseLost& event, Tick now);
   void take(const RenewalNews& event, Tick now);
+  void remember(HeldRecord held);
 
   void look(const View& view, Tick now);
   void look_at_self(const View& view, Tick now);

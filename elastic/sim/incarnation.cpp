@@ -92,7 +92,9 @@ CoordinatorOptions Incarnation::coordinator_options() const {
   options.prepare_limit = 10 * kSecond;
   options.held_limit = 2 * kSecond;
   options.is_authentic = agent_options().is_authentic;
-  options.plan = plan_for;
+  options.plan = [redundancy = world.job.redundancy](const auto& workers, const auto* previous) {
+    return plan_for(workers, previous, redundancy);
+  };
   options.nonce = [&world] { return static_cast<std::uint32_t>(world.dice().bits()); };
   return options;
 }
@@ -283,8 +285,10 @@ void Incarnation::carry_out(const Begin& begin) {
   const auto& from = begin.generation.from;
   const bool is_holder = from && std::count(from->plan.workers.begin(), from->plan.workers.end(), id_) > 0;
   Run::Start start{
-      begin.generation, view_.modified(process_.world().keys.generation()), *std::move(connection), {}, head()};
+      begin.generation, view_.modified(process_.world().keys.generation()), *std::move(connection), {}, {}, head()};
   if (is_holder) start.held = held_;
+  std::erase_if(copies_, [&](const auto& kept) { return !from || kept.first != from->attempt.generation; });
+  if (!copies_.empty()) start.copies = copies_.begin()->second;
   run_ = std::make_shared<Run>(*this, std::move(start));
   run_->begin();
 }
@@ -303,6 +307,11 @@ void Incarnation::carry_out(const StopAtRound& stop) {
 
 void Incarnation::carry_out(const Abort& /*abort*/) {
   if (run_) run_->abort();
+}
+
+void Incarnation::carry_out(const ReleaseBase& /*release*/) {
+  held_.reset();
+  copies_.clear();  // those of the present generation are with the run
 }
 
 void Incarnation::carry_out(const Rejoin& rejoin) {
@@ -336,6 +345,7 @@ void Incarnation::on_training_ended(const TrainingEnded& ended) {
   });
   if (!run_) return;
   if (run_->result()) held_ = run_->result();
+  copies_[ended.attempt.generation] = run_->copies();
   run_.reset();
 }
 

@@ -75,7 +75,7 @@ class Incarnation final : public WatchListener, public std::enable_shared_from_t
   void carry_out(const PromiseRound&);
   void carry_out(const StopAtRound& stop);
   void carry_out(const Abort&);
-  void carry_out(const ReleaseBase&) { held_.reset(); }
+  void carry_out(const ReleaseBase&);
   void carry_out(const Rejoin& rejoin);
   void carry_out(const Exit& exit);
   void carry_out(const Note&) {}
@@ -113,6 +113,7 @@ class Incarnation final : public WatchListener, public std::enable_shared_from_t
   Committer committer_;
   std::shared_ptr<Run> run_;
   std::shared_ptr<const Holding> held_;
+  std::map<Generation, std::shared_ptr<const Copies>> copies_;  // by the generation that they were made in
   Revision head_seen_ = 0;
   Revision abandoned_seen_ = 0;
 };

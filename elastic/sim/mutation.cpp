@@ -32,6 +32,8 @@ const std::vector<std::pair<Mutation, std::string_view>>& table() {
       {Mutation::kSkipsNotSaved, "skip set not saved"},
       {Mutation::kTimeoutIsFailure, "commit timeout taken as failure"},
       {Mutation::kBlindEviction, "eviction without create_revision compare"},
+      {Mutation::kGuardJoinsEarly, "update exchange before the guards have their copies"},
+      {Mutation::kOneVersionKept, "one version of copies kept instead of two"},
   };
   return rows;
 }

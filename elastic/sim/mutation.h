@@ -35,6 +35,8 @@ enum class Mutation : std::uint8_t {
   kSkipsNotSaved,
   kTimeoutIsFailure,
   kBlindEviction,
+  kGuardJoinsEarly,
+  kOneVersionKept,
 };
 
 const std::vector<Mutation>& all_mutations();  // without kNone

@@ -11,6 +11,7 @@
 #include "base/ids.h"
 #include "base/tick.h"
 #include "elastic/keys.h"
+#include "elastic/sim/copies.h"
 #include "elastic/sim/stand_in.h"
 
 namespace everstep::elastic::sim {
@@ -44,7 +45,7 @@ struct Hello {
 };
 
 struct Frame {
-  enum class Kind : std::uint8_t { kMove, kExchange, kRenewed };
+  enum class Kind : std::uint8_t { kMove, kExchange, kCopy, kRenewed };
 
   Kind kind = Kind::kExchange;
   Attempt attempt{};
@@ -54,6 +55,7 @@ struct Frame {
   bool is_corrupted = false;
   std::shared_ptr<const ExchangeRecord> exchange{};
   std::shared_ptr<const MoveRecord> move{};
+  std::shared_ptr<const CopyRecord> copy{};
 };
 
 // Between workers. What is sent while a connection is cut arrives when it heals, if the receiver still wants it then;

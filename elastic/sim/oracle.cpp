@@ -25,7 +25,8 @@ Oracle::Before Oracle::look(const Txn& txn) {
            op.key.starts_with(keys.acks()) || op.key.starts_with(keys.members());
   });
   if (!matters || is_paused_) return {};
-  return {world_.store.find(keys.generation()), world_.store.find(keys.head()), world_.store.find(keys.leader()), true};
+  return {world_.store.find(keys.generation()), world_.store.find(keys.head()), world_.store.find(keys.leader()),
+          world_.store.list(keys.all_held()), true};
 }
 
 void Oracle::check(const Txn& txn, const Before& before) {
@@ -152,9 +153,40 @@ void Oracle::check_generation(const KvOp& op, const Before& before) {
   if (base.kind == Base::Kind::kCheckpoint && (!head || head->manifest != base.manifest)) {
     violated("CHAIN", name + " does not start from HEAD");
   }
-  if (base.kind == Base::Kind::kMemory && head && base.position < head->name.position) {
-    violated("CHAIN", name + " starts behind HEAD");
+  if (record->from && head && base.position < head->name.position) violated("CHAIN", name + " starts behind HEAD");
+  if (base.kind == Base::Kind::kCopies) ++recoveries_;
+  check_memory(*record, before);
+}
+
+// Whoever made an update knows that all had joined its exchange, and with that had all copies of the version before.
+void Oracle::check_memory(const GenerationRecord& next, const Before& before) {
+  const auto present = before.generation ? parse_generation(before.generation->value) : invalid_argument("none");
+  if (!present) return;
+  const GroupRecord& group = present->group;
+  std::map<WorkerId, std::int64_t> newest;  // version, by worker that says what it has
+  for (const KeyValue& item : before.held) {
+    const auto held = parse_held(item.value);
+    if (!held) continue;
+    for (const WorkerId& id : group.plan.workers) {
+      const bool is_evicted = !world_.store.find(world_.keys.member(id));
+      if (is_evicted || item.key != world_.keys.held(group.attempt, id)) continue;
+      for (const HeldCopy& copy : held->copies) {
+        if (copy.owned && copy.of == group.attempt.generation)
+          newest[id] = std::max(newest[id], window_of(copy.position));
+      }
+    }
   }
+  const auto lost = group.plan.workers.size() - newest.size();
+  const auto copies = static_cast<std::size_t>(group.plan.width) + group.plan.guards.front().size();
+  if (newest.empty() || lost >= copies) return;
+  std::int64_t made = 0;
+  for (const auto& [id, version] : newest) made = std::max(made, version);
+  if (made == window_of(present->base.position)) return;  // nobody has made an update yet
+  const std::int64_t due = made - 1;
+  if (window_of(next.base.position) >= due) return;
+  violated("MEMORY", "generation " + std::to_string(next.group.attempt.generation.value) + " starts at window " +
+                         std::to_string(window_of(next.base.position)) + " though " + std::to_string(newest.size()) +
+                         " survivors have window " + std::to_string(due));
 }
 
 void Oracle::check_ack(const KvOp& op, const Before& before) {

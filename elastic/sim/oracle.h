@@ -22,6 +22,9 @@ class World;
 //   CHAIN    HEADs link, positions grow along `parent`, committers of a generation follow each other, a generation's
 //            base is not behind HEAD
 //   RESTORE  what HEAD names is durable, and so is what retention keeps
+//   MEMORY   as long as no more workers are lost at once than the plan's copies allow for, a generation starts at most
+//   one
+//            window before the newest update that a survivor made
 //   FENCE    nothing of an older generation takes effect once there is a newer one
 class Oracle {
  public:
@@ -32,6 +35,7 @@ class Oracle {
     std::optional<KeyValue> generation;
     std::optional<KeyValue> head;
     std::optional<KeyValue> leader;
+    std::vector<KeyValue> held;
     bool is_known = false;
   };
   Before look(const Txn& txn);
@@ -57,6 +61,7 @@ class Oracle {
   std::int64_t commits() const { return commits_; }
   std::int64_t generations() const { return generations_; }
   std::int64_t fallbacks() const { return fallbacks_; }
+  std::int64_t recoveries() const { return recoveries_; }                  // from copies
   std::int64_t shared_generations() const { return shared_generations_; }  // with more than one committer
 
  private:
@@ -66,6 +71,7 @@ class Oracle {
   void check_committer(const HeadDocument& head);
   void check_content(const HeadDocument& head);
   void check_generation(const KvOp& op, const Before& before);
+  void check_memory(const GenerationRecord& next, const Before& before);
   void check_ack(const KvOp& op, const Before& before);
   void check_eviction(const Txn& txn, const Before& before);
   void violated(const std::string& oracle, const std::string& what);
@@ -83,6 +89,7 @@ class Oracle {
   std::int64_t commits_ = 0;
   std::int64_t generations_ = 0;
   std::int64_t fallbacks_ = 0;
+  std::int64_t recoveries_ = 0;
   std::int64_t shared_generations_ = 0;
 };
 

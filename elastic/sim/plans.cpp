@@ -12,16 +12,25 @@ int depth_for(int workers) {
   return workers % 3 == 0 || workers == 1 ? 1 : 2;
 }
 
+// The next ones in the row, as long as they do not own the stage themselves.
+void place_guards(scheduler::Plan& plan, int redundancy) {
+  plan.guards.resize(plan.depth);
+  const int missing = std::min(redundancy, static_cast<int>(plan.workers.size()) - 1) - (plan.width - 1);
+  for (int stage = 0; stage < plan.depth; ++stage) {
+    for (int next = 1; next <= missing; ++next) plan.guards[stage].push_back(plan.workers[(stage + next) % plan.depth]);
+  }
+}
+
 }  // namespace
 
-Result<scheduler::Plan> plan_for(const std::vector<scheduler::WorkerInfo>& workers, const scheduler::Plan* previous) {
+Result<scheduler::Plan> plan_for(const std::vector<scheduler::WorkerInfo>& workers, const scheduler::Plan* previous,
+                                 int redundancy) {
   if (workers.empty()) return invalid_argument("there is nobody to plan for");
   scheduler::Plan plan;
   plan.window = kWindow;
   plan.depth = depth_for(static_cast<int>(workers.size()));
   plan.width = std::min(static_cast<int>(workers.size()), kWindow) / plan.depth;
   for (int stage = 0; stage <= plan.depth; ++stage) plan.cuts.push_back(stage * kBlocks / plan.depth);
-  plan.guards.resize(plan.depth);
   std::vector<WorkerId> seated;
   const auto is_there = [&](const WorkerId& id) {
     return std::any_of(workers.begin(), workers.end(), [&](const auto& info) { return info.id == id; });
@@ -35,6 +44,7 @@ Result<scheduler::Plan> plan_for(const std::vector<scheduler::WorkerInfo>& worke
   const auto seats = seated.begin() + std::ptrdiff_t{plan.depth} * plan.width;
   plan.workers.assign(seated.begin(), seats);
   plan.spares.assign(seats, seated.end());
+  place_guards(plan, redundancy);
   return plan;
 }
 

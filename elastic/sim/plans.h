@@ -9,6 +9,7 @@ namespace everstep::elastic::sim {
 
 // A plan for so many workers, of a shape that their number picks: depths 1, 2 and 4, all widths that fit, spares. Who
 // had a seat before keeps it where that is easy.
-Result<scheduler::Plan> plan_for(const std::vector<scheduler::WorkerInfo>& workers, const scheduler::Plan* previous);
+Result<scheduler::Plan> plan_for(const std::vector<scheduler::WorkerInfo>& workers, const scheduler::Plan* previous,
+                                 int redundancy);
 
 }  // namespace everstep::elastic::sim

@@ -23,7 +23,9 @@ Run::Run(Incarnation& self, Start start)
     : self_(self),
       start_(std::move(start)),
       rank_(rank_in(start_.generation.group, self.id())),
-      writer_(self.process(), self.id(), start_.generation.group.attempt, start_.opened) {}
+      writer_(self.process(), self.id(), start_.generation.group.attempt, start_.opened),
+      copies_(
+          std::make_shared<Copies>(plan(), self.id(), self.process().world().mutation == Mutation::kOneVersionKept)) {}
 
 void Run::later(Tick delay, std::function<void()> action) {
   self_.later(delay, [weak = weak_from_this(), action = std::move(action)] {
@@ -46,6 +48,7 @@ void Run::begin() {
   }
   switch (start_.generation.base.kind) {
     case Base::Kind::kMemory:
+    case Base::Kind::kCopies:
       send_held();
       break;
     case Base::Kind::kCheckpoint:
@@ -74,6 +77,11 @@ void Run::take(const Frame& frame) {
     moves_.try_emplace(frame.from, *frame.move);
     return take_moves();
   }
+  if (frame.kind == Frame::Kind::kCopy) {
+    copies_->take(*frame.copy);
+    if (std::exchange(waits_for_copies_, false)) exchange();
+    return;
+  }
   auto& records = exchanges_[frame.exchange->window];
   if (records.emplace(frame.from, *frame.exchange).second) arrivals_.push_back(frame.from);
   take_exchanges();
@@ -81,16 +89,33 @@ void Run::take(const Frame& frame) {
 
 // ---- the base ----
 
+// What this worker has of the base.
+std::optional<TrainingState> Run::held_state() const {
+  const Base& base = start_.generation.base;
+  if (base.kind == Base::Kind::kCopies) {
+    return start_.copies ? start_.copies->merged(window_of(base.position)) : std::nullopt;
+  }
+  if (!start_.held || start_.held->state.position != base.position) return std::nullopt;
+  return start_.held->state;
+}
+
+// Who is asked for the base.
+std::vector<WorkerId> Run::holders() const {
+  if (start_.generation.base.kind == Base::Kind::kMemory) return start_.generation.from->plan.workers;
+  std::vector<WorkerId> ids;
+  for (const CopyHolder& holder : start_.generation.holders) ids.push_back(holder.id);
+  return ids;
+}
+
 void Run::send_held() {
   auto record = std::make_shared<MoveRecord>();
-  if (start_.held && start_.held->state.position == start_.generation.base.position) {
+  if (auto held = held_state()) {
     record->has_state = true;
-    record->state = start_.held->state;
+    record->state = *std::move(held);
     if (self_.process().world().mutation == Mutation::kGradientsDropped) record->state.gradients.clear();
   }
-  const auto& holders = start_.generation.from->plan.workers;
-  const bool is_holder = std::find(holders.begin(), holders.end(), self_.id()) != holders.end();
-  if (is_holder) {
+  const std::vector<WorkerId> asked = holders();
+  if (std::find(asked.begin(), asked.end(), self_.id()) != asked.end()) {
     for (const WorkerId& to : plan().workers) {
       if (to == self_.id()) {
         moves_.emplace(to, *record);
@@ -106,8 +131,9 @@ void Run::send_held() {
   take_moves();
 }
 
-// Of every block the first group's owner that is connected gives its state.
+// Of every block the first group's owner that is connected gives its state; copies are all alike.
 bool Run::takes_state_from(const WorkerId& holder, int block) const {
+  if (start_.generation.base.kind == Base::Kind::kCopies) return true;
   const scheduler::Plan& from = start_.generation.from->plan;
   const std::vector<WorkerId> connected = start_.generation.group.connected();
   for (int group = 0; group < from.width; ++group) {
@@ -122,9 +148,9 @@ bool Run::takes_state_from(const WorkerId& holder, int block) const {
 }
 
 void Run::take_moves() {
-  if (is_training_ || start_.generation.base.kind != Base::Kind::kMemory || is_donor()) return;
+  if (is_training_ || !start_.generation.from || is_donor()) return;
   const std::vector<WorkerId> connected = start_.generation.group.connected();
-  for (const WorkerId& holder : start_.generation.from->plan.workers) {
+  for (const WorkerId& holder : holders()) {
     const bool is_connected = std::find(connected.begin(), connected.end(), holder) != connected.end();
     if (is_connected && !moves_.contains(holder)) return;
   }
@@ -197,6 +223,7 @@ void Run::base_is_in_place() {
            " from position " + std::to_string(state_.position.value) + ", depth " + std::to_string(plan().depth) +
            ", width " + std::to_string(plan().width);
   });
+  share_copy();
   start_round();
 }
 
@@ -256,6 +283,7 @@ void Run::take_verdict(const CheckpointName& name, bool is_committed) {
 void Run::end_in_order(TrainingEnded::How how) {
   TrainingEnded ended{start_.generation.group.attempt, how, {}, {}, false, {}};
   if (how != TrainingEnded::How::kHandedOver) {
+    ended.held = held_copies();
     std::vector<Consumed>& history = state_.history;
     history.insert(history.end(), consumed_.begin(), consumed_.end());
     result_ = std::make_shared<const Holding>(Holding{state_});
@@ -266,17 +294,14 @@ void Run::end_in_order(TrainingEnded::How how) {
   finish(std::move(ended));
 }
 
-HeldRecord Run::held_base() const {
+HeldRecord Run::held_copies() const {
   HeldRecord held;
-  const bool has_base = start_.held && start_.generation.base.kind == Base::Kind::kMemory;
-  if (!has_base || has_updated_) return held;
-  held.position = start_.generation.base.position;
-  held.of = start_.generation.from->attempt.generation;
+  held.copies = copies_->held(start_.generation.group.attempt.generation);
   return held;
 }
 
 void Run::break_off(const Error& error, std::optional<std::pair<WorkerId, bool>> lost) {
-  TrainingEnded ended{start_.generation.group.attempt, TrainingEnded::How::kBroken, held_base(), {}, false, error};
+  TrainingEnded ended{start_.generation.group.attempt, TrainingEnded::How::kBroken, held_copies(), {}, false, error};
   if (lost && !is_aborted_) {
     ended.lost = lost->first;
     ended.lost_is_dead = lost->second;

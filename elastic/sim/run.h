@@ -12,6 +12,7 @@
 #include "elastic/decision.h"
 #include "elastic/sim/checkpoint_files.h"
 #include "elastic/sim/connector.h"
+#include "elastic/sim/copies.h"
 #include "elastic/sim/network.h"
 #include "elastic/sim/stand_in.h"
 #include "elastic/sim/writer.h"
@@ -33,7 +34,8 @@ class Run : public std::enable_shared_from_this<Run> {
     GenerationRecord generation;
     Revision opened = 0;
     Connection connection;
-    std::shared_ptr<const Holding> held;
+    std::shared_ptr<const Holding> held;   // base kMemory
+    std::shared_ptr<const Copies> copies;  // base kCopies
     std::optional<HeadDocument> head;
   };
 
@@ -53,6 +55,7 @@ class Run : public std::enable_shared_from_this<Run> {
   void abort();
 
   const std::shared_ptr<const Holding>& result() const { return result_; }  // after it ended in order
+  const std::shared_ptr<Copies>& copies() const { return copies_; }
   Tick window_time() const { return window_time_; }
   std::string state() const;  // for people
 
@@ -66,6 +69,8 @@ class Run : public std::enable_shared_from_this<Run> {
 
   // The base.
   void send_held();
+  std::optional<TrainingState> held_state() const;
+  std::vector<WorkerId> holders() const;
   void take_moves();
   bool takes_state_from(const WorkerId& holder, int block) const;
   void restore();
@@ -77,6 +82,7 @@ class Run : public std::enable_shared_from_this<Run> {
   void start_round();
   void finish_round();
   void compute(std::int64_t from, std::int64_t to);
+  void share_copy();
   void exchange();
   void take_exchanges();
   void update(const std::vector<ExchangeRecord>& records);
@@ -86,7 +92,7 @@ class Run : public std::enable_shared_from_this<Run> {
 
   void end_in_order(TrainingEnded::How how);
   void break_off(const Error& error, std::optional<std::pair<WorkerId, bool>> lost);
-  HeldRecord held_base() const;
+  HeldRecord held_copies() const;
   void finish(TrainingEnded ended);
 
   Incarnation& self_;
@@ -94,6 +100,7 @@ class Run : public std::enable_shared_from_this<Run> {
   const int rank_;
   Writer writer_;
   TrainingState state_;
+  std::shared_ptr<Copies> copies_;
   bool is_training_ = false;
   bool has_ended_ = false;
   bool is_aborted_ = false;
@@ -104,6 +111,7 @@ class Run : public std::enable_shared_from_this<Run> {
   std::vector<WorkerId> arrivals_;                                        // of the present window's, in their order
   std::vector<Consumed> consumed_;                                        // by this worker, of the unfinished window
   bool is_exchanging_ = false;
+  bool waits_for_copies_ = false;  // before it may join the exchange
   std::int64_t cursor_error_ = 0;  // of a worker that goes by a cursor of its own
   WindowStop stop_ = WindowStop::kNo;
   std::int64_t round_ = 0;  // the next one

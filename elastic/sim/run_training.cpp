@@ -59,8 +59,30 @@ void Run::compute(std::int64_t from, std::int64_t to) {
   }
 }
 
+// At a window's beginning. Of the groups, whose owners have the same, one sends it to the guards.
+void Run::share_copy() {
+  copies_->keep(state_);
+  if (group() != 0) return;
+  auto record = std::make_shared<CopyRecord>();
+  record->stage = stage();
+  record->state = *copies_->merged(state_.version);
+  std::erase_if(record->state.blocks, [&](const auto& block) { return !state_.blocks.contains(block.first); });
+  // It is much to send, and everything else goes first.
+  World& world = self_.process().world();
+  for (const WorkerId& guard : plan().guards[stage()]) {
+    const Tick delay = world.dice().one_in(4) ? world.dice().below(2 * kWindow * world.job.round_time) : 0;
+    later(delay, [this, guard, record] { send({.kind = Frame::Kind::kCopy, .copy = record}, guard); });
+  }
+}
+
+// Whoever joins says that it has all copies of the version that the window ran on: once all have joined, the version
+// before may be forgotten.
 void Run::exchange() {
   Process& process = self_.process();
+  if (!copies_->is_guarding(state_.version) && process.world().mutation != Mutation::kGuardJoinsEarly) {
+    waits_for_copies_ = true;
+    return;
+  }
   process.world().traps.reached(Point::kExchange, process);
   if (has_ended_) return;
   auto record = std::make_shared<ExchangeRecord>();
@@ -124,6 +146,7 @@ void Run::update(const std::vector<ExchangeRecord>& records) {
   }
   state_.gradients.clear();
   ++state_.version;
+  share_copy();
   after_update(records);
 }
 

@@ -46,6 +46,7 @@ class Simulation {
     const bool is_slow = dice_.one_in(4);  // so that somebody's time to leave is shorter than a window
     world_.job.round_time = (is_slow ? dice_.between(500, 1'500) : dice_.between(40, 400)) * kMillisecond;
     world_.job.save_every = is_slow ? 1 : dice_.between(1, 3);
+    world_.job.redundancy = static_cast<int>(dice_.below(3));
     if (dice_.one_in(8)) world_.job.steps = dice_.between(5, 60);
     const std::int64_t workers = world_.job.min_workers + dice_.below(6);
     if (dice_.one_in(2)) world_.job.expected_workers = static_cast<int>(workers);
@@ -128,6 +129,7 @@ class Simulation {
     report.events = world_.queue.events();
     report.commits = world_.oracle.commits();
     report.generations = world_.oracle.generations();
+    report.recoveries = world_.oracle.recoveries();
     report.resumes = resumes_;
     report.shared_generations = world_.oracle.shared_generations();
     return report;

@@ -46,6 +46,7 @@ struct JobSettings {
   std::int64_t steps = 0;       // 0: without end
   std::int64_t save_every = 2;  // windows
   int keep_last = 2;
+  int redundancy = 1;  // guards of every stage
   Generation first_generation{1};
   Tick lease_ttl = 5 * kSecond;
   Tick round_time = 150 * kMillisecond;

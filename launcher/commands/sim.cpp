@@ -32,6 +32,7 @@ struct Totals {
   Tick simulated = 0;
   std::int64_t commits = 0;
   std::int64_t generations = 0;
+  std::int64_t recoveries = 0;
   std::int64_t resumes = 0;
 
   void add(const SimulationReport& report) {
@@ -40,6 +41,7 @@ struct Totals {
     simulated += report.simulated;
     commits += report.commits;
     generations += report.generations;
+    recoveries += report.recoveries;
     resumes += report.resumes;
   }
 };
@@ -66,8 +68,8 @@ class Clock {
 std::string totals_text(const Totals& totals) {
   return std::to_string(totals.seeds) + (totals.seeds == 1 ? " seed, " : " seeds, ") +
          fixed_text(to_seconds(totals.simulated) / 3600, 1) + " simulated hours, " + std::to_string(totals.commits) +
-         " checkpoints, " + std::to_string(totals.generations) + " generations, " + std::to_string(totals.resumes) +
-         " resumed by hand";
+         " checkpoints, " + std::to_string(totals.generations) + " generations, " + std::to_string(totals.recoveries) +
+         " recoveries from memory, " + std::to_string(totals.resumes) + " resumed by hand";
 }
 
 Table fault_table(const elastic::sim::FaultCounts& counts, bool shows_all) {

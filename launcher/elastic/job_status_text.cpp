@@ -26,9 +26,11 @@ std::string base_text(const elastic::Base& base) {
     case elastic::Base::Kind::kCheckpoint:
       return "a checkpoint";
     case elastic::Base::Kind::kMemory:
+      return "memory";
+    case elastic::Base::Kind::kCopies:
       break;
   }
-  return "memory";
+  return "copies in memory";
 }
 
 // "  step        120 of 1000", with what is unknown left out.

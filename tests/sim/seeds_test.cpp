@@ -44,16 +44,19 @@ TEST(Seed, HasOneHistory) {
   }
 }
 
-TEST(Seed, CommitsMuchAndOftenChangesGenerations) {
+TEST(Seed, CommitsMuchOftenChangesGenerationsAndRecoversFromMemory) {
   std::int64_t commits = 0;
   std::int64_t generations = 0;
+  std::int64_t recoveries = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const SimulationReport report = simulate({.seed = seed});
     commits += report.commits;
     generations += report.generations;
+    recoveries += report.recoveries;
   }
   EXPECT_GT(commits, 100);
   EXPECT_GT(generations, 40);
+  EXPECT_GT(recoveries, 10);
 }
 
 }  // namespace

@@ -28,6 +28,21 @@ HeldRecord at(std::int64_t position, std::int64_t generation = 4) {
 }
 HeadRecord head(std::int64_t position) { return {3, {2}, {position}, std::string(64, 'a'), ""}; }
 
+// Three in a row, each guards the stage before its own.
+GenerationRecord guarded() {
+  GenerationRecord generation = present();
+  scheduler::Plan& plan = generation.group.plan;
+  plan.depth = 3;
+  plan.cuts = {0, 1, 2, 4};
+  plan.workers = {worker(1), worker(2), worker(3)};
+  plan.guards = {{worker(2)}, {worker(3)}, {worker(1)}};
+  return generation;
+}
+
+HeldRecord copies(std::vector<HeldCopy> all) { return {false, {}, {}, std::move(all)}; }
+HeldCopy complete(std::int64_t position, std::int64_t generation = 4) { return {{generation}, {position}, true, true}; }
+HeldCopy owned(std::int64_t position) { return {{4}, {position}, true, false}; }
+
 TEST(BaseChoice, IsTheBeginningWithoutAnything) {
   EXPECT_EQ(choose_base(std::nullopt, {}, std::nullopt, {}).base.kind, Kind::kBeginning);
 }
@@ -71,6 +86,66 @@ TEST(BaseChoice, InsideAWindowNeedsEverybody) {
   EXPECT_EQ(choose_base(wide, {{worker(1), at(16)}}, std::nullopt, {}).base.kind, Kind::kMemory);
   EXPECT_EQ(choose_base(wide, {{worker(1), at(18)}}, std::nullopt, {}).base.kind, Kind::kBeginning);
   EXPECT_EQ(choose_base(wide, {{worker(1), at(18)}, {worker(2), at(18)}}, std::nullopt, {}).base.kind, Kind::kMemory);
+}
+
+TEST(BaseChoice, IsTheNewestVersionOfWhichEveryStageHasACopy) {
+  const std::map<WorkerId, HeldRecord> held{{worker(1), copies({complete(16), complete(24)})},
+                                            {worker(2), copies({complete(16), complete(24)})}};
+  const auto choice = choose_base(guarded(), held, head(8), {worker(1), worker(2)});
+  EXPECT_EQ(choice.base, (Base{Kind::kCopies, {24}, {}}));
+  EXPECT_EQ(choice.from->attempt.generation, Generation{4});
+  EXPECT_EQ(choice.holders, (std::vector<CopyHolder>{{worker(1), true, true}, {worker(2), true, true}}));
+}
+
+// The third is lost, and its guard has not got its newest state yet.
+TEST(BaseChoice, IsTheVersionBeforeWhenAGuardIsLate) {
+  const std::map<WorkerId, HeldRecord> held{{worker(1), copies({complete(16), owned(24)})},
+                                            {worker(2), copies({complete(16), complete(24)})}};
+  EXPECT_EQ(choose_base(guarded(), held, head(8), {}).base, (Base{Kind::kCopies, {16}, {}}));
+}
+
+// The second is lost: what the first lacks as a guard, the third has as the owner.
+TEST(BaseChoice, TakesWhatTheOwnerHasWhereItsGuardIsLate) {
+  const std::map<WorkerId, HeldRecord> held{{worker(1), copies({complete(16), owned(24)})},
+                                            {worker(3), copies({complete(16), complete(24)})}};
+  EXPECT_EQ(choose_base(guarded(), held, head(8), {}).base, (Base{Kind::kCopies, {24}, {}}));
+}
+
+TEST(BaseChoice, IsHeadWhenAnOwnerAndItsGuardAreLostAtOnce) {
+  EXPECT_EQ(choose_base(guarded(), {{worker(1), copies({complete(16)})}}, head(8), {}).base.kind, Kind::kCheckpoint);
+}
+
+TEST(BaseChoice, IsHeadWhenCopiesAreBehindIt) {
+  const std::map<WorkerId, HeldRecord> held{{worker(1), copies({complete(16)})}, {worker(2), copies({complete(16)})}};
+  EXPECT_EQ(choose_base(guarded(), held, head(24), {}).base.kind, Kind::kCheckpoint);
+  EXPECT_EQ(choose_base(guarded(), held, head(16), {}).base.kind, Kind::kCopies) << "as new, and quicker to get at";
+}
+
+TEST(BaseChoice, IsWhatAnOrderlyStopLeftRatherThanCopiesOfTheSame) {
+  HeldRecord both = at(16);
+  both.copies = {complete(8), complete(16)};
+  const std::map<WorkerId, HeldRecord> held{{worker(1), both}, {worker(2), both}, {worker(3), both}};
+  EXPECT_EQ(choose_base(guarded(), held, head(8), {}).base.kind, Kind::kMemory);
+}
+
+TEST(BaseChoice, IsTheWindowsBeginningWhenSomebodyDiesAfterAStopInsideIt) {
+  HeldRecord inside = at(20);
+  inside.copies = {complete(8), complete(16)};
+  const std::map<WorkerId, HeldRecord> held{{worker(1), inside}, {worker(3), inside}};
+  EXPECT_EQ(choose_base(guarded(), held, head(8), {}).base, (Base{Kind::kCopies, {16}, {}}));
+}
+
+// Some have made the first update of a generation and forgotten its base, others have not: all have its copies.
+TEST(BaseChoice, IsFoundWhenOnlySomeHaveMadeTheFirstUpdate) {
+  GenerationRecord generation = guarded();
+  generation.from = generation.group;
+  generation.from->attempt = {{3}, 9};
+  generation.base = {Kind::kCopies, {16}, {}};
+  const std::map<WorkerId, HeldRecord> held{{worker(1), copies({complete(16), owned(24)})},
+                                            {worker(2), copies({complete(16), complete(8, 3), complete(16, 3)})}};
+  const auto choice = choose_base(generation, held, head(8), {});
+  EXPECT_EQ(choice.base, (Base{Kind::kCopies, {16}, {}}));
+  EXPECT_EQ(choice.from->attempt.generation, Generation{4});
 }
 
 TEST(BaseChoice, GoesBackToTheBaseOfAGenerationThatNeverUpdated) {

@@ -50,6 +50,7 @@ TEST(Records, ReadBackWhatTheyWrite) {
   expect_round_trip(PromiseRecord{17}, &parse_promise);
   expect_round_trip(HeldRecord{false, Position{8}, Generation{2}}, &parse_held);
   expect_round_trip(HeldRecord{}, &parse_held);
+  expect_round_trip(HeldRecord{false, {}, {}, {{{2}, {16}, true, false}, {{2}, {8}, true, true}}}, &parse_held);
   expect_round_trip(SuspectRecord{true, "closed"}, &parse_suspect);
   expect_round_trip(AckRecord{"shard", "", 0.25}, &parse_ack);
   expect_round_trip(QuarantineRecord{2, 4}, &parse_quarantine);

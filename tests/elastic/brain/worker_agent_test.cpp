@@ -108,7 +108,8 @@ TEST_F(Agent, KeepsWhatItConnectsForAProposalWhenItObeysTheGenerationBefore) {
   register_it();
   view.apply({{false, {keys.proposal(), to_text(group_of(2, 7)), 3, 3, 0}}});
   EXPECT_THAT(all<Connect>(step(Looked{})), SizeIs(1));
-  view.apply({{false, {keys.generation(), to_text(GenerationRecord{group_of(1, 5), worker(2), {}, {}, ""}), 4, 4, 0}}});
+  view.apply(
+      {{false, {keys.generation(), to_text(GenerationRecord{group_of(1, 5), worker(2), {}, {}, ""}), 4, 4, 0}}});
   const Decision obeys = step(Looked{});
   EXPECT_THAT(all<Disconnect>(obeys), IsEmpty());
   ASSERT_THAT(all<Connect>(obeys), SizeIs(1));
