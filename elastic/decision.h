@@ -112,6 +112,12 @@ struct FirstUpdate {
   Attempt attempt;
 };
 
+// After a generation broke off because of one: another of its workers is dead, too.
+struct PeerDied {
+  Attempt attempt;
+  WorkerId id;
+};
+
 struct TrainingEnded {
   enum class How {
     kFinished,    // all updates are made, and the last checkpoint is committed
@@ -147,6 +153,6 @@ struct RenewalNews {
 };
 
 using AgentEvent = std::variant<Looked, Replied, Connected, ConnectFailed, Promised, FirstUpdate, TrainingEnded,
-                                LeaveAsked, Warmed, LeaseLost, RenewalNews>;
+                                PeerDied, LeaveAsked, Warmed, LeaseLost, RenewalNews>;
 
 }  // namespace everstep::elastic

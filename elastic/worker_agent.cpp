@@ -105,6 +105,13 @@ void WorkerAgent::take(const TrainingEnded& event, Tick /*now*/) {
   }
 }
 
+void WorkerAgent::take(const PeerDied& event, Tick /*now*/) {
+  if (!part_ || part_->record.group.attempt != event.attempt) return;
+  const auto is_it = [&](const Lost& lost) { return lost.id == event.id; };
+  if (std::any_of(part_->lost.begin(), part_->lost.end(), is_it)) return;
+  part_->lost.push_back({event.id, true, "its connection closed"});
+}
+
 // Before the first update what was held before is as good as ever.
 void WorkerAgent::remember(HeldRecord held) {
   if (in_memory_ && !held.position) {

@@ -116,6 +116,7 @@ class WorkerAgent {
   void take(const Promised& event, Tick now);
   void take(const FirstUpdate& event, Tick now);
   void take(const TrainingEnded& event, Tick now);
+  void take(const PeerDied& event, Tick now);
   void take(const LeaveAsked& event, Tick now);
   void take(const Warmed& event, Tick now);
   void take(const LeaseLost& event, Tick now);

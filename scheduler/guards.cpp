@@ -39,26 +39,22 @@ bool owners_keep_two_versions(const Plan& plan, const std::vector<StageCost>& st
 struct GuardCandidate {
   WorkerId id;
   const std::string* host = nullptr;
-  bool busy = true;
   std::int64_t free_bytes = 0;
   std::int64_t guarded_bytes = 0;
 };
 
 std::vector<GuardCandidate> candidates_of(const Plan& plan, const std::vector<StageCost>& stages,
-                                          const std::vector<WorkerInfo>& workers, std::int64_t memory_bytes,
+                                          const std::map<WorkerId, const std::string*>& host_of,
                                           const std::vector<std::int64_t>& free_bytes) {
   const Placement placement = placement_of(plan);
-  std::map<WorkerId, std::size_t> seats;
-  for (std::size_t seat = 0; seat < plan.workers.size(); ++seat) seats[plan.workers[seat]] = seat % plan.depth;
   std::vector<std::int64_t> left = free_bytes;
   for (int stage = 0; stage < placement.stages(); ++stage) {
     left[placement.owner_of(stage)] -= owner_state_bytes(stages[stage]);
   }
   std::vector<GuardCandidate> candidates;
-  for (const WorkerInfo& worker : workers) {
-    const auto seat = seats.find(worker.id);
-    const bool busy = seat != seats.end();
-    candidates.push_back({worker.id, &worker.host, busy, busy ? left[seat->second] : memory_bytes, 0});
+  for (std::size_t seat = 0; seat < plan.workers.size(); ++seat) {
+    const WorkerId& id = plan.workers[seat];
+    candidates.push_back({id, host_of.at(id), left[seat % plan.depth], 0});
   }
   return candidates;
 }
@@ -70,12 +66,12 @@ int most_losses(const std::vector<std::size_t>& copies) {
 }  // namespace
 
 void place_guards(Plan& plan, const std::vector<StageCost>& stages, const std::vector<WorkerInfo>& workers,
-                  int redundancy, std::int64_t memory_bytes, const std::vector<std::int64_t>& free_bytes) {
+                  int redundancy, const std::vector<std::int64_t>& free_bytes) {
   plan.guards.assign(stages.size(), {});
   if (!owners_keep_two_versions(plan, stages, free_bytes)) return;
   std::map<WorkerId, const std::string*> host_of;
   for (const WorkerInfo& worker : workers) host_of[worker.id] = &worker.host;
-  std::vector<GuardCandidate> candidates = candidates_of(plan, stages, workers, memory_bytes, free_bytes);
+  std::vector<GuardCandidate> candidates = candidates_of(plan, stages, host_of, free_bytes);
   const auto holders = holders_of(plan);
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
     const std::int64_t bytes = 2 * owner_state_bytes(stages[stage]);
@@ -84,7 +80,7 @@ void place_guards(Plan& plan, const std::vector<StageCost>& stages, const std::v
     for (const WorkerId& holder : holding) hosts.insert(*host_of[holder]);
     while (std::ssize(holding) < 1 + redundancy) {
       const auto rank = [&](const GuardCandidate& candidate) {
-        return std::tuple(hosts.contains(*candidate.host), candidate.busy, candidate.guarded_bytes, candidate.id);
+        return std::tuple(hosts.contains(*candidate.host), candidate.guarded_bytes, candidate.id);
       };
       GuardCandidate* best = nullptr;
       for (GuardCandidate& candidate : candidates) {
@@ -110,25 +106,41 @@ Survival survival_of(const Plan& plan, const std::vector<StageCost>& stages, con
     host_of[worker.id] = worker.host;
     ++workers_on[worker.host];
   }
-  std::vector<std::size_t> worker_copies;
-  std::vector<std::size_t> host_copies;
-  for (const std::vector<WorkerId>& holders : holders_of(plan)) {
-    std::set<std::string> hosts;
-    for (const WorkerId& holder : holders) hosts.insert(host_of[holder]);
-    worker_copies.push_back(holders.size());
-    host_copies.push_back(hosts.size());
-  }
+  const Survival possible = survival_by_copies(plan, host_of);
   Survival survival;
   const int expendable = static_cast<int>(workers.size()) - fewest_workers;
-  survival.workers = std::clamp(most_losses(worker_copies), 0, std::max(0, expendable));
+  survival.workers = std::clamp(possible.workers, 0, std::max(0, expendable));
   std::vector<int> sizes;
   for (const auto& [host, count] : workers_on) sizes.push_back(count);
   std::sort(sizes.rbegin(), sizes.rend());
   int lost = 0;
-  while (survival.hosts < most_losses(host_copies) && lost + sizes[survival.hosts] <= expendable) {
+  while (survival.hosts < possible.hosts && lost + sizes[survival.hosts] <= expendable) {
     lost += sizes[survival.hosts++];
   }
   return survival;
+}
+
+bool keeps_copies(const Plan& plan, int redundancy) {
+  const auto has_any = [](const std::vector<WorkerId>& guards) { return !guards.empty(); };
+  return redundancy > 0 && (plan.width > 1 || std::any_of(plan.guards.begin(), plan.guards.end(), has_any));
+}
+
+Survival survival_by_copies(const Plan& plan, const std::map<WorkerId, std::string>& host_of) {
+  std::vector<std::size_t> worker_copies;
+  std::vector<std::size_t> host_copies;
+  for (const std::vector<WorkerId>& holders : holders_of(plan)) {
+    std::set<std::string> hosts;
+    for (const WorkerId& holder : holders) hosts.insert(host_of.at(holder));
+    worker_copies.push_back(holders.size());
+    host_copies.push_back(hosts.size());
+  }
+  return {most_losses(worker_copies), most_losses(host_copies)};
+}
+
+std::vector<WorkerId> one_loss_too_many(const Plan& plan) {
+  const auto holders = holders_of(plan);
+  return *std::min_element(holders.begin(), holders.end(),
+                           [](const auto& a, const auto& b) { return a.size() < b.size(); });
 }
 
 }  // namespace everstep::scheduler

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "scheduler/plan.h"
@@ -9,14 +11,23 @@
 namespace everstep::scheduler {
 
 // Gives every stage guards until its owner state has 1 + `redundancy` copies, as far as memory allows: owners and
-// guards keep two complete versions each. A guard is on another host if one is left, a spare before a busy worker, and
-// work is spread evenly. `free_bytes` is what each seat of the plan (worker mod depth) leaves unused; a spare has all
-// of `memory_bytes`. Fills plan.guards.
+// guards keep two complete versions each. A guard is on another host if one is left, and work is spread evenly. Spares
+// are no guards: they are connected to nobody, so that their end disturbs nobody. `free_bytes` is what each seat of the
+// plan (worker mod depth) leaves unused. Fills plan.guards.
 void place_guards(Plan& plan, const std::vector<StageCost>& stages, const std::vector<WorkerInfo>& workers,
-                  int redundancy, std::int64_t memory_bytes, const std::vector<std::int64_t>& free_bytes);
+                  int redundancy, const std::vector<std::int64_t>& free_bytes);
 
 // What the plan survives. `fewest_workers` is the smallest number that some plan fits on.
 Survival survival_of(const Plan& plan, const std::vector<StageCost>& stages, const std::vector<WorkerInfo>& workers,
                      int fewest_workers, const std::vector<std::int64_t>& free_bytes);
+
+// Whether workers keep copies at all: the same on all of them.
+bool keeps_copies(const Plan& plan, int redundancy);
+
+// What the copies alone make possible, if there is memory for them and workers enough are left.
+Survival survival_by_copies(const Plan& plan, const std::map<WorkerId, std::string>& host_of);
+
+// The fewest workers whose loss at once would leave some stage without any copy of its owner state.
+std::vector<WorkerId> one_loss_too_many(const Plan& plan);
 
 }  // namespace everstep::scheduler

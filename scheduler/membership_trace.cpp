@@ -81,6 +81,14 @@ class TraceReader {
     return *format_ == Format::kChanges ? take_change(fields) : take_count(fields);
   }
 
+  Result<std::vector<NodeChange>> take_changes() && {
+    if (format_ == Format::kCounts) {
+      return invalid_argument("the trace counts workers and does not say which of them come and go",
+                              "a line is 'milliseconds,add|remove,node'");
+    }
+    return std::move(changes_);
+  }
+
   Result<MembershipTrace> finish() && {
     if (points_.empty()) return invalid_argument("the trace is empty", std::string(kFormatHint));
     MembershipTrace trace;
@@ -109,6 +117,7 @@ class TraceReader {
     if (!points_.empty() && *time < points_.back().time_ms) {
       return invalid_argument("the time " + quoted(fields[0]) + " is before that of the line above");
     }
+    changes_.push_back({*time, fields[1] == "add", std::string(fields[2])});
     if (fields[1] == "add") {
       if (!nodes_.emplace(fields[2]).second) return invalid_argument("node " + quoted(fields[2]) + " is already there");
     } else if (fields[1] == "remove") {
@@ -158,8 +167,29 @@ class TraceReader {
   std::optional<Format> format_;
   std::set<std::string, std::less<>> nodes_;
   std::vector<MembershipPoint> points_;
+  std::vector<NodeChange> changes_;
   int overruled_lines_ = 0;
 };
+
+Result<TraceReader> read_lines(std::string_view text) {
+  if (text.size() > kMaxTraceBytes) {
+    return invalid_argument("the trace has " + std::to_string(text.size()) + " bytes, more than " +
+                            std::to_string(kMaxTraceBytes));
+  }
+  TraceReader reader;
+  for (int number = 1; !text.empty(); ++number) {
+    const std::string_view raw = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), raw.size() + 1));
+    const std::string_view line = trimmed(raw);
+    if (line.empty() || line.front() == '#') continue;
+    const auto fields = split(line);
+    const Status taken =
+        fields ? reader.take(*fields) : invalid_argument("cannot read " + quoted(line), std::string(kFormatHint));
+    if (!taken)
+      return invalid_argument("line " + std::to_string(number) + ": " + taken.error().message, taken.error().hint);
+  }
+  return reader;
+}
 
 }  // namespace
 
@@ -179,23 +209,20 @@ int MembershipTrace::max_workers() const {
 }
 
 Result<MembershipTrace> parse_membership_trace(std::string_view text) {
-  if (text.size() > kMaxTraceBytes) {
-    return invalid_argument("the trace has " + std::to_string(text.size()) + " bytes, more than " +
-                            std::to_string(kMaxTraceBytes));
-  }
-  TraceReader reader;
-  for (int number = 1; !text.empty(); ++number) {
-    const std::string_view raw = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), raw.size() + 1));
-    const std::string_view line = trimmed(raw);
-    if (line.empty() || line.front() == '#') continue;
-    const auto fields = split(line);
-    const Status taken =
-        fields ? reader.take(*fields) : invalid_argument("cannot read " + quoted(line), std::string(kFormatHint));
-    if (!taken)
-      return invalid_argument("line " + std::to_string(number) + ": " + taken.error().message, taken.error().hint);
-  }
-  return std::move(reader).finish();
+  auto reader = read_lines(text);
+  if (!reader) return reader.error();
+  return std::move(*reader).finish();
+}
+
+Result<std::vector<NodeChange>> parse_node_changes(std::string_view text) {
+  auto reader = read_lines(text);
+  if (!reader) return reader.error();
+  // What is no trace as a whole is none here either.
+  auto changes = TraceReader(*reader).take_changes();
+  if (!changes) return changes.error();
+  const auto trace = std::move(*reader).finish();
+  if (!trace) return trace.error();
+  return changes;
 }
 
 }  // namespace everstep::scheduler

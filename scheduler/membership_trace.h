@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -44,5 +45,18 @@ inline constexpr int kMaxTraceWorkers = 1'000'000;
 // change. Times do not decrease, with one exception: probes that wrote counts overlap by up to two minutes in public
 // traces, and then the later line holds for its time and all that follows. The error names the line and the reason.
 Result<MembershipTrace> parse_membership_trace(std::string_view text);
+
+// One line of a trace of the first format.
+struct NodeChange {
+  std::int64_t time_ms = 0;
+  bool is_added = false;  // else removed
+  std::string node;
+
+  bool operator==(const NodeChange&) const = default;
+};
+
+// The same, line by line, for who wants to know which nodes came and went. Traces of the second format are refused:
+// they do not say.
+Result<std::vector<NodeChange>> parse_node_changes(std::string_view text);
 
 }  // namespace everstep::scheduler

@@ -35,7 +35,7 @@ struct Plan {
   int preload = 2;
   Cuts cuts;                                  // stage s is blocks [cuts[s], cuts[s + 1])
   std::vector<WorkerId> workers;              // worker = group * depth + device
-  std::vector<WorkerId> spares;               // hold guard copies and take over at once
+  std::vector<WorkerId> spares;               // stand by, and take over at once
   std::vector<std::vector<WorkerId>> guards;  // per stage: who else keeps its owner state
 
   bool operator==(const Plan&) const = default;

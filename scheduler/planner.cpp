@@ -230,7 +230,7 @@ class Planner {
     const std::int64_t memory = options_.hardware.memory_bytes;
     std::vector<std::int64_t> free_bytes;
     for (const std::int64_t peak : timed.shape->peak_bytes) free_bytes.push_back(memory - peak);
-    place_guards(made, model.stages, workers_, options_.redundancy, memory, free_bytes);
+    place_guards(made, model.stages, workers_, options_.redundancy, free_bytes);
     timed.candidate.survives = survival_of(made, model.stages, workers_, fewest, free_bytes);
     // Without a previous plan everybody loads everything, which says nothing about a plan.
     timed.candidate.moved_bytes = previous() != nullptr ? moved_bytes(profile_, previous(), made) : 0;

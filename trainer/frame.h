@@ -27,6 +27,8 @@ enum class FrameKind : std::uint8_t {
   kStateSize,         // how long the frame is that says where a newcomer goes on
   kResume,            // that frame
   kState,             // a block's state, from a worker that holds it to one that needs it
+  kCopy,              // a stage's owner state, from the owner to a guard
+  kCopiesCame,        // a spare has all copies of a version, to worker 0
 };
 
 std::string_view to_string(FrameKind kind);

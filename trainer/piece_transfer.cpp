@@ -19,16 +19,21 @@ FrameHeader piece_header(FrameHeader header, std::size_t offset, std::size_t byt
 
 }  // namespace
 
-void send_in_pieces(Transport& transport, int to, FrameHeader header, const Buffer& whole) {
+void send_in_pieces(Transport& transport, int to, FrameHeader header, const Buffer& whole, Channel channel) {
   for (std::size_t offset = 0; offset < whole.size; offset += kPieceBytes) {
     const std::size_t bytes = std::min(kPieceBytes, whole.size - offset);
-    transport.send(to, Channel::kCollectives, piece_header(header, offset, bytes), whole.part(offset, bytes));
+    transport.send(to, channel, piece_header(header, offset, bytes), whole.part(offset, bytes));
   }
 }
 
 PieceReceiver::PieceReceiver(Transport& transport, int from, const FrameHeader& header, Buffer target,
-                             std::optional<Accumulation> add_as)
-    : transport_(transport), from_(from), header_(header), target_(std::move(target)), add_as_(add_as) {
+                             std::optional<Accumulation> add_as, Channel channel)
+    : transport_(transport),
+      from_(from),
+      header_(header),
+      target_(std::move(target)),
+      add_as_(add_as),
+      channel_(channel) {
   if (add_as_) {
     const std::size_t bytes = std::min(kPieceBytes, target_.size);
     for (int i = 0; i < kStagingBuffers; ++i) free_staging_.push_back(allocate_scratch(bytes));
@@ -46,7 +51,7 @@ void PieceReceiver::post_ahead() {
       free_staging_.pop_front();
     }
     const FrameHeader expected = piece_header(header_, posted_bytes_, bytes);
-    piece.receive = transport_.post_receive(from_, Channel::kCollectives, expected, piece.arrives_in);
+    piece.receive = transport_.post_receive(from_, channel_, expected, piece.arrives_in);
     posted_.push_back(std::move(piece));
     posted_bytes_ += bytes;
   }

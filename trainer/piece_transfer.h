@@ -14,16 +14,16 @@ namespace everstep::trainer {
 // survive a peer that dies in the middle, and for a receiver to sum while the rest is on its way.
 inline constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
-// Sends `whole` on the collectives channel; `header` says what it is. Its bytes must not change before the receiver has
-// them all.
-void send_in_pieces(Transport& transport, int to, FrameHeader header, const Buffer& whole);
+// Sends `whole`; `header` says what it is. Its bytes must not change before the receiver has them all.
+void send_in_pieces(Transport& transport, int to, FrameHeader header, const Buffer& whole,
+                    Channel channel = Channel::kCollectives);
 
 // Receives what send_in_pieces sent.
 class PieceReceiver {
  public:
   // Stores the pieces in `target`, or, with `add_as`, adds them to what is there.
   PieceReceiver(Transport& transport, int from, const FrameHeader& header, Buffer target,
-                std::optional<Accumulation> add_as = std::nullopt);
+                std::optional<Accumulation> add_as = std::nullopt, Channel channel = Channel::kCollectives);
 
   // Takes what has arrived without waiting; true when it was the last piece.
   Result<bool> advance();
@@ -46,6 +46,7 @@ class PieceReceiver {
   FrameHeader header_;
   Buffer target_;
   std::optional<Accumulation> add_as_;
+  Channel channel_;
   std::size_t posted_bytes_ = 0;
   std::deque<Piece> posted_;
   std::deque<Buffer> free_staging_;  // only when adding

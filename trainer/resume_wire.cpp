@@ -70,6 +70,20 @@ class FieldReader {
   WireReader& reader_;
 };
 
+void send_record(Transport& transport, int to, FrameHeader header, FrameKind kind, const Buffer& bytes) {
+  header.kind = kind;
+  header.length = bytes.size;
+  transport.send(to, Channel::kRecords, header, bytes);
+}
+
+Status receive_record(Transport& transport, int from, FrameHeader header, FrameKind kind, const Buffer& into,
+                      std::chrono::milliseconds timeout) {
+  header.kind = kind;
+  header.length = into.size;
+  EVERSTEP_TRY(transport.wait(transport.post_receive(from, Channel::kRecords, header, into), timeout));
+  return {};
+}
+
 }  // namespace
 
 Buffer encode_resume(const ResumePoint& resume) {
@@ -92,6 +106,28 @@ Result<ResumePoint> decode_resume(const Buffer& bytes) {
   if (format == kFormat && reader.at_end()) return resume;
   return Error{ErrorCode::kInternal, "a place to go on from that no worker of this version writes",
                "do all workers run the same build?"};
+}
+
+void send_resume(Transport& transport, int to, FrameHeader header, const std::optional<ResumePoint>& resume) {
+  const Buffer body = resume ? encode_resume(*resume) : Buffer{};
+  const Buffer size = allocate_scratch(sizeof(std::uint64_t));
+  size.as<std::uint64_t>()[0] = body.size;
+  send_record(transport, to, header, FrameKind::kStateSize, size);
+  if (resume) send_record(transport, to, header, FrameKind::kResume, body);
+}
+
+Result<std::optional<ResumePoint>> receive_resume(Transport& transport, int from, FrameHeader header,
+                                                  std::chrono::milliseconds timeout) {
+  const Buffer size = allocate_zeroed(sizeof(std::uint64_t));
+  EVERSTEP_TRY(receive_record(transport, from, header, FrameKind::kStateSize, size, timeout));
+  const std::uint64_t bytes = size.as<std::uint64_t>()[0];
+  if (bytes == 0) return std::optional<ResumePoint>();
+  if (bytes > kLargestResume) return Error{ErrorCode::kInternal, "a place to go on from that is too large", ""};
+  const Buffer body = allocate_scratch(bytes);
+  EVERSTEP_TRY(receive_record(transport, from, header, FrameKind::kResume, body, timeout));
+  auto resume = decode_resume(body);
+  if (!resume) return resume.error();
+  return std::optional(*std::move(resume));
 }
 
 }  // namespace everstep::trainer

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "trainer/owner_state.h"
 #include "trainer/piece_transfer.h"
 #include "trainer/resume_wire.h"
 #include "trainer/sums.h"
@@ -43,10 +44,32 @@ Buffer block_part(const StageLayout& layout, int block, const Buffer& whole) {
   return whole.part(starts_at(block) * element, (starts_at(block + 1) - starts_at(block)) * element);
 }
 
+// What this worker brings, in whichever form it was kept.
+struct Brought {
+  const ResumePoint& resume;
+  std::vector<StagedStage> stages;
+};
+
+std::optional<Brought> brought_by(const HeldState* held) {
+  if (held == nullptr) return std::nullopt;
+  return Brought{held->resume, held->stages};
+}
+
+std::optional<Brought> brought_by(const CopiedState* copies) {
+  if (copies == nullptr) return std::nullopt;
+  Brought brought{copies->resume, {}};
+  const auto add = [&](const std::vector<StagedStage>& stages, bool is_complete) {
+    if (is_complete) brought.stages.insert(brought.stages.end(), stages.begin(), stages.end());
+  };
+  add(copies->owned, copies->complete.owned);
+  add(copies->guarded, copies->complete.guarded);
+  return brought;
+}
+
 class Move {
  public:
-  Move(Transport& transport, const TransferJob& job, const HeldState* held)
-      : transport_(transport), job_(job), held_(held) {}
+  Move(Transport& transport, const TransferJob& job, std::optional<Brought> held)
+      : transport_(transport), job_(job), held_(std::move(held)), holders_(numbers_of_holders(job.change)) {}
 
   Result<MovedState> run() {
     const auto moves = plan_transfer(job_.change, job_.model);
@@ -82,68 +105,42 @@ class Move {
     return header;
   }
 
+  bool holds(int worker) const { return std::find(holders_.begin(), holders_.end(), worker) != holders_.end(); }
+
   Status check_held() const {
-    const std::vector<int>& holders = job_.change.holders;
-    const bool holds = std::find(holders.begin(), holders.end(), transport_.worker()) != holders.end();
-    EVERSTEP_CHECK(holds == (held_ != nullptr), "a holder brings what it holds, and nobody else does");
-    if (held_ == nullptr || held_->resume.position == job_.position) return {};
+    EVERSTEP_CHECK(holds(transport_.worker()) == held_.has_value(),
+                   "a holder brings what it holds, and nobody else does");
+    if (!held_ || held_->resume.position == job_.position) return {};
     return Error{ErrorCode::kInternal,
                  "this worker holds the state at minibatch " + std::to_string(held_->resume.position.value) +
                      ", but the job goes on at " + std::to_string(job_.position.value),
                  ""};
   }
 
-  // The holder with the lowest number tells those who hold nothing.
+  // The holder with the lowest number tells those who hold nothing. After a failure holders may know differently much
+  // of what was committed: it tells all then.
   Status learn_where_to_go_on() {
-    if (held_ != nullptr) moved_.resume = held_->resume;
-    std::vector<int> holders = job_.change.holders;
-    std::erase(holders, -1);
-    std::sort(holders.begin(), holders.end());
-    const auto holds = [&](int worker) { return std::binary_search(holders.begin(), holders.end(), worker); };
-    if (!holds(transport_.worker())) return receive_resume(holders.front());
-    for (int worker = 0; worker < transport_.workers() && transport_.worker() == holders.front(); ++worker) {
-      if (!holds(worker)) send_resume(worker);
+    if (held_) moved_.resume = held_->resume;
+    const auto is_told = [&](int worker) {
+      return worker != holders_.front() && (job_.change.copies || !holds(worker));
+    };
+    const FrameHeader header = header_of(FrameKind::kResume);
+    for (int worker = 0; worker < transport_.workers() && transport_.worker() == holders_.front(); ++worker) {
+      if (is_told(worker)) send_resume(transport_, worker, header, moved_.resume);
     }
-    return {};
-  }
-
-  void send_resume(int to) {
-    const Buffer body = encode_resume(held_->resume);
-    const Buffer size = allocate_scratch(sizeof(std::uint64_t));
-    size.as<std::uint64_t>()[0] = body.size;
-    FrameHeader header = header_of(FrameKind::kStateSize);
-    header.length = size.size;
-    transport_.send(to, Channel::kRecords, header, size);
-    header = header_of(FrameKind::kResume);
-    header.length = body.size;
-    transport_.send(to, Channel::kRecords, header, body);
-  }
-
-  Status receive_resume(int from) {
-    const Buffer size = allocate_zeroed(sizeof(std::uint64_t));
-    EVERSTEP_TRY(receive_frame(from, FrameKind::kStateSize, size));
-    const std::uint64_t bytes = size.as<std::uint64_t>()[0];
-    if (bytes > kLargestResume) return Error{ErrorCode::kInternal, "a place to go on from that is too large", ""};
-    const Buffer body = allocate_scratch(bytes);
-    EVERSTEP_TRY(receive_frame(from, FrameKind::kResume, body));
-    auto resume = decode_resume(body);
+    if (!is_told(transport_.worker())) return {};
+    auto resume = receive_resume(transport_, holders_.front(), header, job_.timeout);
     if (!resume) return resume.error();
-    moved_.resume = *std::move(resume);
-    return {};
-  }
-
-  Status receive_frame(int from, FrameKind kind, const Buffer& into) {
-    FrameHeader header = header_of(kind);
-    header.length = into.size;
-    EVERSTEP_TRY(transport_.wait(transport_.post_receive(from, Channel::kRecords, header, into), job_.timeout));
+    if (!*resume || (*resume)->position != job_.position) {
+      return Error{ErrorCode::kInternal, "another place to go on from than the job's", ""};
+    }
+    moved_.resume = **std::move(resume);
     return {};
   }
 
   std::size_t element_bytes(const TensorKind& kind) const {
-    if (kind.part == BlockPart::kWeights) return job_.model.weight_bytes();
-    if (kind.part == BlockPart::kGradients) return sum_bytes(job_.accumulation);
-    const bool is_absent = kind.of_block == &Tensors::master && job_.model.precision != Precision::kBf16;
-    return is_absent ? 0 : sizeof(float);
+    return kind.part == BlockPart::kGradients ? sum_bytes(job_.accumulation)
+                                              : owner_element_bytes(kind.of_stage, job_.model);
   }
 
   // Empty if this worker does not have it, which the plan before says it has.
@@ -206,7 +203,8 @@ class Move {
 
   Transport& transport_;
   const TransferJob& job_;
-  const HeldState* held_;
+  const std::optional<Brought> held_;
+  const std::vector<int> holders_;
   MovedState moved_;
   std::deque<PieceReceiver> receivers_;
 };
@@ -214,7 +212,13 @@ class Move {
 }  // namespace
 
 Result<MovedState> move_state(Transport& transport, const TransferJob& job, const HeldState* held) {
-  return Move(transport, job, held).run();
+  EVERSTEP_CHECK(!job.change.copies, "a base in copies");
+  return Move(transport, job, brought_by(held)).run();
+}
+
+Result<MovedState> move_state(Transport& transport, const TransferJob& job, const CopiedState* copies) {
+  EVERSTEP_CHECK(job.change.copies, "a base that is not in copies");
+  return Move(transport, job, brought_by(copies)).run();
 }
 
 Status restore_from(const MovedState& moved, const StageLayout& layout, const StageState& state) {

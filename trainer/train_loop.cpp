@@ -32,6 +32,7 @@ Result<TrainResult> train(const TrainOptions& options, const DataSource& data, T
     }
     worker.save_if_due(measured);
   }
+  EVERSTEP_TRY(worker.end_copies());
   worker.hand_over_weights();
   TrainResult result = worker.result();
   result.end = worker.end();

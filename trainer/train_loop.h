@@ -19,6 +19,7 @@
 #include "trainer/learning_rate.h"
 #include "trainer/optimizer.h"
 #include "trainer/stage_compute.h"
+#include "trainer/state_copies.h"
 #include "trainer/stop_requests.h"
 #include "trainer/transport.h"
 
@@ -40,6 +41,11 @@ struct TrainOptions {
   std::int64_t evaluate_minibatches = 8;
   CheckpointPolicy checkpoints;       // needs hooks.checkpoints
   std::optional<ResumePoint> resume;  // needs hooks.restore; nothing: from initial weights
+
+  // Per stage, who besides its owners keeps copies of its owner state: numbers in the transport, of workers of the plan
+  // or of spares behind them that call guard(). Needs hooks.copies; empty: nobody does.
+  std::vector<std::vector<int>> guards;
+
   std::uint64_t lineage = 0;
   Generation generation;
   std::string plan_text;                           // as histories name the plan
@@ -78,6 +84,10 @@ struct TrainHooks {
   std::function<Status(const StageLayout&, const StageState& state)> restore;
 
   FlightRecorder* recorder = nullptr;
+
+  // Where owner state is kept for recovery from memory, on every worker or on none; nullptr: it is not. From the first
+  // call of on_step on the base is among what all workers together have in here, and may be forgotten elsewhere.
+  StateCopies* copies = nullptr;
 };
 
 enum class RunEnd : std::uint8_t {

@@ -24,6 +24,9 @@ class Holding {
     return Holding(shape, *std::move(placement));
   }
 
+  // Owners of all groups.
+  std::vector<int> owners_of(int block) const { return workers_with(block, BlockPart::kOptimizer); }
+
   // Ascending.
   std::vector<int> workers_with(int block, BlockPart part) const {
     const int stage = stage_of(block);
@@ -36,13 +39,15 @@ class Holding {
     return workers;
   }
 
- private:
-  Holding(const PlanShape& shape, scheduler::Placement placement)
-      : shape_{shape.schedule, std::move(placement), {}, {}}, cuts_(shape.cuts) {}
-
   int stage_of(int block) const {
     return static_cast<int>(std::upper_bound(cuts_.begin(), cuts_.end(), block) - cuts_.begin()) - 1;
   }
+
+  int stages() const { return shape_.placement.stages(); }
+
+ private:
+  Holding(const PlanShape& shape, scheduler::Placement placement)
+      : shape_{shape.schedule, std::move(placement), {}, {}}, cuts_(shape.cuts) {}
 
   bool has(int group, int device, int stage, BlockPart part) const {
     if (part == BlockPart::kWeights) return true;
@@ -53,6 +58,19 @@ class Holding {
   scheduler::Schedule shape_;  // who is where: without lists
   scheduler::Cuts cuts_;
 };
+
+// Places in `holders` of those who have the part. Of a base in copies, owners and guards have all there is.
+std::vector<int> places_with(const TransferRequest& request, const Holding& before, int block, BlockPart part) {
+  if (!request.copies) return before.workers_with(block, part);
+  std::vector<int> places;
+  for (const int owner : before.owners_of(block)) {
+    if (request.copies->complete[owner].owned) places.push_back(owner);
+  }
+  for (const int guard : request.copies->guards[before.stage_of(block)]) {
+    if (request.copies->complete[guard].guarded) places.push_back(guard);
+  }
+  return places;
+}
 
 std::vector<int> still_there(const std::vector<int>& workers, const std::vector<int>& numbers) {
   std::vector<int> alive;
@@ -69,6 +87,17 @@ Error nobody_has(int block, BlockPart part) {
           "the newest committed checkpoint has them"};
 }
 
+// Of those at places [first, end) who have any part of the base; ascending.
+std::vector<int> numbers_at(const TransferRequest& change, std::ptrdiff_t first, std::ptrdiff_t end) {
+  std::vector<int> numbers;
+  for (std::ptrdiff_t place = first; place < end; ++place) {
+    const bool has_any = !change.copies || change.copies->complete[place] != CopyParts{};
+    if (change.holders[place] >= 0 && has_any) numbers.push_back(change.holders[place]);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
 }  // namespace
 
 std::string_view to_string(BlockPart part) {
@@ -76,19 +105,31 @@ std::string_view to_string(BlockPart part) {
   return kNames[static_cast<std::size_t>(part)];
 }
 
+std::vector<int> numbers_of_holders(const TransferRequest& change) {
+  std::vector<int> numbers = numbers_at(change, 0, change.before.workers());
+  const std::vector<int> spares = numbers_at(change, change.before.workers(), std::ssize(change.holders));
+  numbers.insert(numbers.end(), spares.begin(), spares.end());
+  return numbers;
+}
+
 Result<std::vector<BlockMove>> plan_transfer(const TransferRequest& request, const ModelConfig& model) {
   const auto before = Holding::make(request.before, model.blocks());
   if (!before) return before.error();
   const auto after = Holding::make(request.after, model.blocks());
   if (!after) return after.error();
-  EVERSTEP_CHECK(std::ssize(request.holders) == request.before.workers(), "one number per worker of the plan before");
+  const auto places = std::ssize(request.holders);
+  EVERSTEP_CHECK(places == request.before.workers() || (request.copies && places > request.before.workers()),
+                 "one number per worker of the plan before");
+  EVERSTEP_CHECK(!request.copies || (std::ssize(request.copies->complete) == places && !request.inside_window &&
+                                     std::ssize(request.copies->guards) == before->stages()),
+                 "copies of another plan, or inside a window");
   std::map<int, std::int64_t> sent;  // elements, by holder
   std::vector<BlockMove> moves;
   for (int block = 0; block < model.blocks(); ++block) {
     const std::int64_t elements = layout_of(model, block, block + 1).elements;
     for (const BlockPart part : kParts) {
       if (part == BlockPart::kGradients && !request.inside_window) continue;
-      const std::vector<int> holders = still_there(before->workers_with(block, part), request.holders);
+      const std::vector<int> holders = still_there(places_with(request, *before, block, part), request.holders);
       if (holders.empty()) return nobody_has(block, part);
       for (const int to : after->workers_with(block, part)) {
         if (std::binary_search(holders.begin(), holders.end(), to)) {
@@ -101,6 +142,10 @@ Result<std::vector<BlockMove>> plan_transfer(const TransferRequest& request, con
         moves.push_back({block, part, from, to});
       }
     }
+  }
+  if (numbers_at(request, 0, request.before.workers()).empty()) {
+    return Error{ErrorCode::kUnavailable, "only spares are left, which do not know the past",
+                 "the newest committed checkpoint knows it"};
   }
   return moves;
 }

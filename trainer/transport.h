@@ -10,9 +10,10 @@
 
 namespace everstep::trainer {
 
-// Independent ordered streams between two workers, so that a tensor never waits behind a reduce.
-enum class Channel : std::uint8_t { kTensors, kCollectives, kRecords };
-inline constexpr int kChannels = 3;
+// Independent ordered streams between two workers, so that a tensor never waits behind a reduce, nor anything behind
+// the copies that guards keep.
+enum class Channel : std::uint8_t { kTensors, kCollectives, kRecords, kCopies };
+inline constexpr int kChannels = 4;
 
 // Names a posted receive. Never reused within one transport.
 using ReceiveId = std::uint64_t;

@@ -80,6 +80,7 @@ Status Worker::prepare(const DataSource& data) {
   }
   if (options_.resume && !options_.resume->finite) chunks_.front().overflowed = true;
   expect_capture(updates(), first_cut_inside(options_.checkpoints, 0, rounds_from(first_minibatch_)));
+  EVERSTEP_TRY(begin_copies());
   last_exchange_ = hooks_.now();
   return {};
 }
@@ -142,6 +143,7 @@ Status Worker::run(std::int64_t windows) {
     if (is_compute(op)) busy_ += record.end - record.started;
     if (hooks_.on_op) hooks_.on_op(record);
     EVERSTEP_TRY(reduction_.advance());
+    if (copies_) EVERSTEP_TRY(copies_->advance());
     hand_over_capture();
     EVERSTEP_TRY(transport_.status());  // a death is news also to a worker that waits for nobody
   }

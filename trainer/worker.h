@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "trainer/copy_keeper.h"
 #include "trainer/gradient_reduction.h"
 #include "trainer/input_queue.h"
 #include "trainer/super_rounds.h"
@@ -48,6 +49,9 @@ class Worker {
   // mean loss.
   Result<double> evaluate(std::int64_t minibatches);
 
+  // After the last run(): waits until all that guard have copies of the newest version.
+  Status end_copies();
+
   // Updates made since the start of training; one that a live checkpoint holds in advance counts.
   std::int64_t updates() const { return version_.value + (adopts_next_ ? 1 : 0); }
   bool stopped() const { return stop_ != WindowStop::kNo; }
@@ -65,10 +69,12 @@ class Worker {
   static Result<scheduler::Schedule> shape_of(const TrainOptions& options, const Transport& transport);
   Status prepare(const DataSource& data);
 
-  // The two decisions that tests take wrongly, to prove that the checks would notice: which op comes next, and which
-  // gradient buffer a backward adds to.
+  // The decisions that tests take wrongly, to prove that the checks would notice: which op comes next, which gradient
+  // buffer a backward adds to, that guards have their copies before an exchange, and that owners keep theirs after it.
   virtual scheduler::Op op_at(std::int64_t index) const { return stream_->at(index); }
   virtual int parity_of(const scheduler::Op& op) const { return static_cast<int>(op.window % 2); }
+  virtual Status finish_copies();
+  virtual void keep_newest_copy();
 
   const OpStream& stream() const { return *stream_; }
 
@@ -79,6 +85,7 @@ class Worker {
     ChunkMemory memory;
     Buffer previous_weights;  // of the version before, with options.stash only
     Buffer next_weights;      // from a live checkpoint, until the first update puts them in place
+    Buffer steady_weights;    // on the owner, with options.stash and copies only: what no backward swaps
     bool overflowed = false;  // before a capture, in the window that is not updated yet
     std::unique_ptr<StageCompute> compute;
     std::unique_ptr<StageOptimizer> optimizer;        // on the owner only
@@ -146,6 +153,11 @@ class Worker {
   }
   int plan_workers() const { return static_cast<int>(shape_.workers.size()); }
 
+  // worker_copies.cpp
+  Status begin_copies();
+  void add_version_to_copies();
+  std::vector<StagedStage> owned_state();
+
   const TrainOptions& options_;
   Transport& transport_;
   const TrainHooks& hooks_;
@@ -177,9 +189,10 @@ class Worker {
   std::optional<ExpectedCapture> capture_;
   std::vector<WindowHistory> history_;  // since the last cut that was handed over
   std::optional<Position> last_cut_;
-  std::int64_t rounds_done_ = 0;  // of the windows that ended in this run
-  bool save_is_due_ = false;      // at the update that run() ended with
-  std::uint64_t cuts_ = 0;        // handed over so far
+  std::int64_t rounds_done_ = 0;        // of the windows that ended in this run
+  bool save_is_due_ = false;            // at the update that run() ended with
+  std::uint64_t cuts_ = 0;              // handed over so far
+  std::unique_ptr<CopyKeeper> copies_;  // none: no copies are kept
 };
 
 }  // namespace everstep::trainer

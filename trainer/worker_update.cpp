@@ -13,11 +13,13 @@ Status Worker::update(const scheduler::Op& op) {
   }
   EVERSTEP_TRY(reduction_.finish(options_.peer_timeout));
   hand_over_capture();
+  EVERSTEP_TRY(finish_copies());
   FrameHeader header = job_of(options_);
   header.window = op.window;
   auto records = exchange_records(transport_, header, capacities_, record_of(op.window), options_.peer_timeout);
   recorder_.input_ready(hooks_.now());
   if (!records) return records.error();
+  keep_newest_copy();
   const UpdateDecision decision = decide_update(shape_, layouts_, *records);
   const bool saves = next_cut(decision, op.window).at_update;
   const bool live = is_asynchronous(options_.schedule.kind) && op.window < stream_->last_window();
@@ -34,6 +36,7 @@ Status Worker::update(const scheduler::Op& op) {
   }
   version_ = version_.next();
   report(decision, op.window);
+  add_version_to_copies();
   save_is_due_ = saves && op.window == stream_->last_window();
   if (saves && !save_is_due_) save_at_update(live ? CutKind::kLive : CutKind::kFlush, std::nullopt);
   return {};

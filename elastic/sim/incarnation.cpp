@@ -344,6 +344,8 @@ void Incarnation::on_training_ended(const TrainingEnded& ended) {
            (ended.error ? ": " + ended.error->message : "");
   });
   if (!run_) return;
+  broken_.reset();
+  if (ended.how == TrainingEnded::How::kBroken) broken_ = run_->group_record();
   if (run_->result()) held_ = run_->result();
   copies_[ended.attempt.generation] = run_->copies();
   run_.reset();
@@ -369,7 +371,10 @@ void Incarnation::take(const Frame& frame) {
 void Incarnation::peer_lost(const WorkerId& id, bool is_dead) {
   if (is_over_) return;
   connector_.peer_lost(id, is_dead);
-  if (run_) run_->peer_lost(id, is_dead);
+  if (run_) return run_->peer_lost(id, is_dead);
+  if (!is_dead || !broken_) return;
+  const std::vector<WorkerId> connected = broken_->connected();
+  if (std::find(connected.begin(), connected.end(), id) != connected.end()) tell(PeerDied{broken_->attempt, id});
 }
 
 // ---- the lease ----

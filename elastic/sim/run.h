@@ -55,6 +55,7 @@ class Run : public std::enable_shared_from_this<Run> {
   void abort();
 
   const std::shared_ptr<const Holding>& result() const { return result_; }  // after it ended in order
+  const GroupRecord& group_record() const { return start_.generation.group; }
   const std::shared_ptr<Copies>& copies() const { return copies_; }
   Tick window_time() const { return window_time_; }
   std::string state() const;  // for people

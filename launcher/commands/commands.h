@@ -10,11 +10,13 @@ namespace everstep::launcher {
 std::vector<Command> all_commands();
 
 Command audit_command();
+Command chaos_command();
 Command checkpoint_command();
 Command drain_command();
 Command job_command();
 Command plan_command();
 Command replay_command();
+Command replay_trace_command();
 Command resume_command();
 Command scale_command();
 Command schedule_command();

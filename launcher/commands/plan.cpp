@@ -3,8 +3,10 @@
 #include "base/text.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/planning_options.h"
+#include "launcher/survival_text.h"
 #include "launcher/table.h"
 #include "launcher/values.h"
+#include "scheduler/guards.h"
 #include "storage/json/json.h"
 
 namespace everstep::launcher {
@@ -63,17 +65,14 @@ Request read_request(const Config& config, Outcome& failure) {
   return request;
 }
 
-double tokens_per_second(const ModelProfile& profile, const PlanReport& report) {
-  return static_cast<double>(profile.tokens_per_minibatch) * report.minibatches_per_second();
+std::vector<std::string> too_many(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const WorkerId& id : one_loss_too_many(plan)) names.push_back(worker_name(id));
+  return names;
 }
 
-std::string survives_text(const scheduler::Survival& survives) {
-  const auto count = [](int number, const char* noun) {
-    return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
-  };
-  if (survives.workers == 0) return "no loss without going back to a checkpoint";
-  const std::string hosts = survives.hosts > 0 ? ", any " + count(survives.hosts, "host") : ", but no whole host";
-  return "any " + count(survives.workers, "worker") + hosts + ", lost at once, without touching disk";
+double tokens_per_second(const ModelProfile& profile, const PlanReport& report) {
+  return static_cast<double>(profile.tokens_per_minibatch) * report.minibatches_per_second();
 }
 
 std::string range_of_names(const std::string& first, const std::string& last) {
@@ -145,7 +144,7 @@ void print_people(const Request& request, const PlanReport& report, std::ostream
   out << " (estimated)\n"
       << "memory     " << fixed_text(to_gib(chosen.peak_bytes), 2)
       << " GiB on the fullest worker, guard copies not counted\n"
-      << "survives   " << survives_text(*chosen.survives) << "\n"
+      << "survives   " << survival_text(*chosen.survives, too_many(plan)) << "\n"
       << "spares     " << (plan.spares.empty() ? "none" : "workers " + list_workers(plan.spares)) << "\n";
   if (request.previous_workers > 0) {
     out << "moves      " << fixed_text(to_gib(*chosen.moved_bytes), 2) << " GiB from the plan for "

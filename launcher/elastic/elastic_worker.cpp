@@ -111,7 +111,7 @@ class ElasticWorker {
                       metrics_,
                       *progress_,
                       name(),
-                      host_name(),
+                      order_.host_name.empty() ? host_name() : order_.host_name,
                       [this](const FromWorker& message) { tell(message); },
                       [this](const std::string& event) { note(event); }};
     while (true) {

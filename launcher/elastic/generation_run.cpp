@@ -16,7 +16,9 @@
 #include "launcher/train/stage_hooks.h"
 #include "launcher/train/train_plan.h"
 #include "launcher/train/worker_process.h"
+#include "scheduler/guards.h"
 #include "storage/catalog_documents.h"
+#include "trainer/torch/torch_stage.h"
 
 namespace everstep::launcher {
 namespace {
@@ -29,11 +31,25 @@ constexpr std::chrono::minutes kFramePatience{60};
 // All have drained when one has, up to the last message on its way.
 constexpr std::chrono::seconds kGoodbyePatience{2};
 
+// −1: it is not among them.
+int place_in(const std::vector<WorkerId>& ids, const WorkerId& id) {
+  const auto found = std::find(ids.begin(), ids.end(), id);
+  return found == ids.end() ? -1 : static_cast<int>(found - ids.begin());
+}
+
 int number_in(const elastic::GroupRecord& group, const WorkerId& id) {
-  const std::vector<WorkerId> connected = group.connected();
-  const auto found = std::find(connected.begin(), connected.end(), id);
-  EVERSTEP_CHECK(found != connected.end(), "a worker trains in generations that name it");
-  return static_cast<int>(found - connected.begin());
+  const int number = place_in(group.connected(), id);
+  EVERSTEP_CHECK(number >= 0, "a worker trains in generations that name it");
+  return number;
+}
+
+// Per stage, as the transport numbers the plan's workers.
+std::vector<std::vector<int>> places_of_guards(const scheduler::Plan& plan) {
+  std::vector<std::vector<int>> places(plan.cuts.size() - 1);
+  for (std::size_t stage = 0; stage < plan.guards.size(); ++stage) {
+    for (const WorkerId& guard : plan.guards[stage]) places[stage].push_back(place_in(plan.workers, guard));
+  }
+  return places;
 }
 
 trainer::PlanShape shape_of(const scheduler::Plan& plan) { return {request_of(plan), plan.cuts}; }
@@ -47,6 +63,7 @@ GenerationRun::GenerationRun(const TrainingGround& ground, Start start, RunCallb
       number_(number_in(start_.generation.group, ground.self)),
       acks_(ground.kv, ground.keys, start_.generation.group.attempt, start_.opened, ground.self) {
   if (!is_donor()) {
+    if (keeps_copies(plan(), ground_.request.plan.redundancy)) copies_ = std::make_shared<trainer::StateCopies>();
     writer_ = std::make_unique<CheckpointWriter>(
         writer_setup(), ground_.checkpoints.ports(), [this](const FromWorker& message) {
           const auto* skipped = std::get_if<SaveSkipped>(&message);
@@ -97,6 +114,7 @@ void GenerationRun::take(const Verdict& verdict) {
 
 void GenerationRun::run() {
   auto ended = caught([this]() -> Result<TrainingEnded> { return work(); });
+  trainer::forget_freed_tensors();
   callbacks_.on_end(ended ? *std::move(ended) : broken(ended.error()));
   ended_.set_value();
 }
@@ -104,17 +122,17 @@ void GenerationRun::run() {
 TrainingEnded GenerationRun::work() {
   trainer::Transport& transport = *start_.connection.transport;
   std::optional<trainer::MovedState> moved;
-  if (start_.generation.base.kind == Base::Kind::kMemory) {
+  if (start_.generation.from) {
     auto state = move_base();
     if (!state) return broken(state.error());
     if (is_donor()) {
       close_to_others();
       transport.leave();
-      return {start_.generation.group.attempt, TrainingEnded::How::kHandedOver, held_base(), {}, false, {}, false};
+      return {start_.generation.group.attempt, TrainingEnded::How::kHandedOver, {}, {}, false, {}, false};
     }
     moved = std::move(state).value();
   }
-  auto trained = train_from(moved);
+  auto trained = train_from(std::move(moved));
   if (!trained) return broken(trained.error());
   saved_ = trained->saved;
   std::vector<trainer::WindowHistory> history = writer_->uncommitted();
@@ -125,7 +143,8 @@ TrainingEnded GenerationRun::work() {
   // A peer that dies from now on is no loss to this generation, which has ended.
   close_to_others();
   (void)transport.close(kGoodbyePatience);
-  TrainingEnded ended{start_.generation.group.attempt, TrainingEnded::How::kStopped, {}, {}, false, {}, false};
+  TrainingEnded ended{
+      start_.generation.group.attempt, TrainingEnded::How::kStopped, held_copies(), {}, false, {}, false};
   ended.held.position = result_->resume.position;
   ended.held.of = start_.generation.group.attempt.generation;
   if (trained->end == trainer::RunEnd::kAllSteps) {
@@ -135,20 +154,26 @@ TrainingEnded GenerationRun::work() {
   return ended;
 }
 
-// What it started from is as good as ever until the first update.
-elastic::HeldRecord GenerationRun::held_base() const {
+OldLines GenerationRun::old_lines(Tick now) const {
+  const elastic::GroupRecord& group = start_.generation.group;
+  return {group.attempt, group.connected(), start_.connection.news, now};
+}
+
+KeptCopies GenerationRun::kept_copies() const {
+  if (!copies_) return {};
+  return {copies_, writer_->uncommitted(), plan().window};
+}
+
+elastic::HeldRecord GenerationRun::held_copies() const {
   elastic::HeldRecord held;
-  const bool has_base = start_.held != nullptr && start_.generation.base.kind == Base::Kind::kMemory;
-  if (!has_base || has_updated_) return held;
-  held.position = start_.generation.base.position;
-  held.of = start_.generation.from->attempt.generation;
+  held.copies = kept_copies().held(start_.generation.group.attempt.generation);
   return held;
 }
 
 TrainingEnded GenerationRun::broken(const Error& error) {
   trainer::Transport& transport = *start_.connection.transport;
   TrainingEnded ended{
-      start_.generation.group.attempt, TrainingEnded::How::kBroken, held_base(), {}, false, error, base_is_damaged_};
+      start_.generation.group.attempt, TrainingEnded::How::kBroken, held_copies(), {}, false, error, base_is_damaged_};
   if (const auto lost = transport.lost(); lost && !is_aborted_) {
     ended.lost = start_.generation.group.connected()[lost->worker];
     ended.lost_is_dead = lost->how == trainer::LostPeer::How::kClosed;
@@ -159,36 +184,57 @@ TrainingEnded GenerationRun::broken(const Error& error) {
   return ended;
 }
 
+trainer::TransferRequest GenerationRun::transfer() const {
+  const elastic::GenerationRecord& generation = start_.generation;
+  const scheduler::Plan& before = generation.from->plan;
+  trainer::TransferRequest change;
+  change.before = shape_of(before);
+  change.after = shape_of(plan());
+  const std::vector<WorkerId> connected = generation.group.connected();
+  for (const WorkerId& id : before.workers) change.holders.push_back(place_in(connected, id));
+  change.inside_window = generation.base.position.value % plan().window != 0;
+  if (generation.base.kind == Base::Kind::kCopies) {
+    trainer::CopyHolders& copies = change.copies.emplace();
+    copies.guards = places_of_guards(before);
+    copies.complete.resize(before.workers.size());
+    for (const elastic::CopyHolder& holder : generation.holders) {
+      const int place = place_in(before.workers, holder.id);
+      if (place >= 0) copies.complete[place] = {holder.owned, holder.guarded};
+    }
+  }
+  return change;
+}
+
 Result<trainer::MovedState> GenerationRun::move_base() {
   const elastic::GenerationRecord& generation = start_.generation;
-  const std::vector<WorkerId> connected = generation.group.connected();
   trainer::TransferJob job;
-  job.change.before = shape_of(generation.from->plan);
-  job.change.after = shape_of(plan());
-  for (const WorkerId& id : generation.from->plan.workers) {
-    const auto found = std::find(connected.begin(), connected.end(), id);
-    job.change.holders.push_back(found == connected.end() ? -1 : static_cast<int>(found - connected.begin()));
-  }
-  job.change.inside_window = generation.base.position.value % plan().window != 0;
+  job.change = transfer();
   job.model = ground_.request.options.model;
   job.accumulation = ground_.request.options.accumulation;
   job.position = generation.base.position;
   job.lineage = ground_.lineage;
   job.generation = generation.group.attempt.generation;
   job.timeout = kFramePatience;
-  return move_state(*start_.connection.transport, job, start_.held.get());
+  trainer::Transport& transport = *start_.connection.transport;
+  return job.change.copies ? move_state(transport, job, start_.copies.get())
+                           : move_state(transport, job, start_.held.get());
 }
 
-Result<trainer::TrainResult> GenerationRun::train_from(const std::optional<trainer::MovedState>& moved) {
+Result<trainer::TrainResult> GenerationRun::train_from(std::optional<trainer::MovedState> moved) {
   trainer::TrainOptions options = train_options_of(ground_.request, {plan(), 0, 0, ""}, ground_.lineage);
   options.generation = start_.generation.group.attempt.generation;
   options.peer_timeout = kFramePatience;
   options.checkpoints.at_end = true;
+  if (copies_) options.guards = places_of_guards(plan());
   trainer::TrainHooks hooks = this->hooks();
   if (moved) {
     options.resume = moved->resume;
     hooks.restore = [&](const trainer::StageLayout& layout, const trainer::StageState& state) {
       return restore_from(*moved, layout, state);
+    };
+    hooks.on_begin = [this, &moved] {
+      moved.reset();
+      callbacks_.on_moved();
     };
   } else if (start_.generation.base.kind == Base::Kind::kCheckpoint) {
     EVERSTEP_TRY(restore_checkpoint(options, hooks));
@@ -232,9 +278,11 @@ trainer::TrainHooks GenerationRun::hooks() {
   hooks.recorder = &ground_.recorder;
   hooks.stops = &stops_;
   hooks.checkpoints = writer_.get();
+  hooks.copies = copies_.get();
   hooks.on_begin = callbacks_.on_moved;
   hooks.on_step = [this](const trainer::StepReport& report) {
-    has_updated_ = true;
+    start_.held.reset();
+    start_.copies.reset();
     callbacks_.on_step(report);
   };
   hooks.on_validation = callbacks_.on_validation;

@@ -12,6 +12,8 @@
 #include "elastic/decision.h"
 #include "launcher/checkpoint/checkpoint_store.h"
 #include "launcher/elastic/compute_watch.h"
+#include "launcher/elastic/kept_copies.h"
+#include "launcher/elastic/old_lines.h"
 #include "launcher/elastic/shard_acks.h"
 #include "launcher/train/checkpoint_writer.h"
 #include "launcher/train/train_request.h"
@@ -54,8 +56,10 @@ class GenerationRun {
     elastic::GenerationRecord generation;
     elastic::Revision opened = 0;  // when `gen` said so
     trainer::UcxConnection connection;
-    std::shared_ptr<const trainer::HeldState> held;  // of the generation before; nothing: this worker was no part of it
-    std::optional<storage::Head> head;               // base kCheckpoint: the checkpoint
+    // What this worker has of the base; nothing: no part of it.
+    std::shared_ptr<const trainer::HeldState> held;      // base kMemory
+    std::shared_ptr<const trainer::CopiedState> copies;  // base kCopies
+    std::optional<storage::Head> head;                   // base kCheckpoint: the checkpoint
   };
 
   GenerationRun(const TrainingGround& ground, Start start, RunCallbacks callbacks);
@@ -75,9 +79,11 @@ class GenerationRun {
 
   void take(const Verdict& verdict);
   trainer::LifelineNews& news() { return *start_.connection.news; }
+  OldLines old_lines(Tick now) const;  // after it broke off
 
   // After on_end: what this worker holds (nothing, if it broke off), and whether the end was saved.
   std::shared_ptr<const trainer::HeldState> held() const { return result_; }
+  KeptCopies kept_copies() const;  // however it ended
   const Status& saved() const { return saved_; }
 
  private:
@@ -87,9 +93,10 @@ class GenerationRun {
   bool is_donor() const { return number_ >= static_cast<int>(plan().workers.size()); }
   const scheduler::Plan& plan() const { return start_.generation.group.plan; }
   elastic::TrainingEnded broken(const Error& error);
-  elastic::HeldRecord held_base() const;
+  elastic::HeldRecord held_copies() const;
+  trainer::TransferRequest transfer() const;
   Result<trainer::MovedState> move_base();
-  Result<trainer::TrainResult> train_from(const std::optional<trainer::MovedState>& moved);
+  Result<trainer::TrainResult> train_from(std::optional<trainer::MovedState> moved);
   Status restore_checkpoint(trainer::TrainOptions& options, trainer::TrainHooks& hooks);
   Error damaged_base(Error error);
   trainer::TrainHooks hooks();
@@ -103,7 +110,7 @@ class GenerationRun {
   ShardAcks acks_;
   std::unique_ptr<CheckpointWriter> writer_;  // a donor has none
   std::optional<storage::Manifest> manifest_;
-  std::atomic<bool> has_updated_{false};
+  std::shared_ptr<trainer::StateCopies> copies_;  // none: none are kept
   bool base_is_damaged_ = false;
   std::atomic<bool> is_aborted_{false};
   std::mutex transport_mutex_;  // between the training thread that leaves the transport and others that look at it

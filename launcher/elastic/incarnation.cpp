@@ -9,6 +9,7 @@
 #include "launcher/elastic/boot_clock.h"
 #include "launcher/train/resume_rules.h"
 #include "launcher/train/train_plan.h"
+#include "launcher/train/worker_process.h"
 #include "storage/hdf5/hdf5_format.h"
 #include "trainer/state_tensors.h"
 #include "trainer/torch/torch_stage.h"
@@ -151,6 +152,7 @@ Incarnation::End Incarnation::run() {
     if (run_) run_->notice_loss();
     if (is_due) wake_.reset();
     handle_all(messages);
+    watch_old_lines(now);
     if (*changed || is_due || !messages.empty()) {
       if (*changed) time_generation(now);
       step_agent(elastic::Looked{});
@@ -237,6 +239,18 @@ void Incarnation::step_coordinator(const std::variant<elastic::Looked, elastic::
   }
 }
 
+void Incarnation::watch_old_lines(Tick now) {
+  if (!old_lines_) return;
+  for (const WorkerId& id : old_lines_->newly_dead()) {
+    if (!end_) step_agent(elastic::PeerDied{old_lines_->attempt(), id});
+  }
+  if (old_lines_->is_over(now)) {
+    old_lines_.reset();
+  } else {
+    take_wake(now + OldLines::kLookEvery);
+  }
+}
+
 void Incarnation::time_generation(Tick now) {
   const elastic::Revision opened = view_.view().modified(parts_.keys.generation());
   if (opened != std::exchange(generation_seen_, opened)) clock_.seen(now);
@@ -292,11 +306,17 @@ void Incarnation::carry_out(const elastic::Begin& begin) {
   EVERSTEP_CHECK(run_ == nullptr, "a generation begins when the one before has ended");
   parts_.progress.begin_generation();
   GenerationRun::Start start{
-      generation, view_.view().modified(parts_.keys.generation()), *std::move(connection), {}, {}};
+      generation, view_.view().modified(parts_.keys.generation()), *std::move(connection), {}, {}, {}};
   const bool is_holder = generation.base.kind == elastic::Base::Kind::kMemory && generation.from &&
                          std::ranges::find(generation.from->plan.workers, self_) != generation.from->plan.workers.end();
   if (is_holder) start.held = held_;
   start.head = head();
+  const auto& from = generation.from;
+  std::erase_if(copies_, [&](const auto& kept) { return !from || kept.first != from->attempt.generation; });
+  if (generation.base.kind == elastic::Base::Kind::kCopies && !copies_.empty()) {
+    const Position committed = start.head ? start.head->checkpoint.position : Position{0};
+    start.copies = copies_.begin()->second.at(generation.base.position, committed);
+  }
   redone_ = generation.base.kind == elastic::Base::Kind::kMemory
                 ? 0
                 : std::max<std::int64_t>(0, parts_.watch.reached() - generation.base.position.value);
@@ -340,6 +360,13 @@ void Incarnation::carry_out(const elastic::Abort& abort) {
   if (run_) run_->abort(abort.reason);
 }
 
+// For a while there were the base, what came from others, and the copy that is trained on.
+void Incarnation::carry_out(const elastic::ReleaseBase& /*release*/) {
+  held_.reset();
+  copies_.clear();
+  return_free_memory();
+}
+
 void Incarnation::carry_out(const elastic::Rejoin& rejoin) {
   parts_.log(LogLine("rejoining").add("reason", rejoin.reason).text());
   end_ = End{rejoin.after, std::nullopt};
@@ -366,7 +393,10 @@ void Incarnation::on_training_ended(const elastic::TrainingEnded& ended) {
   }
   parts_.log(event.text());
   if (!run_) return;
+  old_lines_.reset();
+  if (is_broken) old_lines_ = run_->old_lines(boot_now());
   if (run_->held()) held_ = run_->held();
+  copies_[ended.attempt.generation] = run_->kept_copies();
   saved_ = run_->saved();
   run_.reset();
 }

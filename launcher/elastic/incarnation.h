@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -77,6 +78,7 @@ class Incarnation {
   void step_agent(const elastic::AgentEvent& event);
   void step_coordinator(const std::variant<elastic::Looked, elastic::Replied>& event);
   void take_wake(std::optional<Tick> wake);
+  void watch_old_lines(Tick now);
   void time_generation(Tick now);
   Result<elastic::TxnReply> transact(const elastic::Txn& txn);
   void look_after_checkpoints();
@@ -89,7 +91,7 @@ class Incarnation {
   void carry_out(const elastic::PromiseRound&);
   void carry_out(const elastic::StopAtRound& stop);
   void carry_out(const elastic::Abort& abort);
-  void carry_out(const elastic::ReleaseBase&) { held_.reset(); }
+  void carry_out(const elastic::ReleaseBase&);
   void carry_out(const elastic::Rejoin& rejoin);
   void carry_out(const elastic::Exit& exit);
   void carry_out(const elastic::Note& note) { parts_.log(note.event); }
@@ -114,8 +116,10 @@ class Incarnation {
   GroupConnector connector_;
   ChangeClock clock_;
   std::unique_ptr<GenerationRun> run_;
+  std::optional<OldLines> old_lines_;
   std::shared_ptr<const trainer::HeldState> held_;
-  Status saved_;  // the last checkpoint of a finished run
+  std::map<Generation, KeptCopies> copies_;  // by the generation that they were kept in
+  Status saved_;                             // the last checkpoint of a finished run
   std::optional<End> end_;
   std::optional<Tick> wake_;
   std::atomic<Tick> renewed_at_{0};  // by the keeper's thread

@@ -20,6 +20,8 @@ std::string_view base_text(const elastic::Base& base) {
       return "checkpoint";
     case elastic::Base::Kind::kMemory:
       return "memory";
+    case elastic::Base::Kind::kCopies:
+      return "copies";
   }
   EVERSTEP_CHECK(false, "a base that is none");
 }

@@ -1,11 +1,13 @@
 #include "launcher/elastic/job_status.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "base/text.h"
+#include "scheduler/guards.h"
 #include "storage/documents.h"
 #include "storage/openssl/openssl_hashing.h"
 
@@ -152,6 +154,16 @@ void read_workers(const elastic::View& view, const elastic::Keys& keys, const Si
             [](const WorkerStatus& a, const WorkerStatus& b) { return rank_of(a) < rank_of(b); });
 }
 
+void tell_survival(const Situation& seen, JobStatus& status) {
+  if (status.state != "training") return;
+  const scheduler::Plan& plan = seen.generation->group.plan;
+  if (!keeps_copies(plan, static_cast<int>(number(status.spec, "redundancy", 1)))) return;
+  std::map<WorkerId, std::string> host_of;
+  for (const WorkerId& id : plan.workers) host_of[id] = seen.members.at(id).record.host;
+  status.survives = survival_by_copies(plan, host_of);
+  for (const WorkerId& id : one_loss_too_many(plan)) status.too_many.push_back(seen.members.at(id).record.name);
+}
+
 std::size_t connected_members(const Situation& seen) {
   return static_cast<std::size_t>(
       std::count_if(seen.prepared.begin(), seen.prepared.end(), [](const auto& one) { return one.second.connected; }));
@@ -188,6 +200,7 @@ JobStatus read_job_status(const elastic::View& view, const std::string& job, con
   for (const auto& [host, quarantine] : seen.quarantines) status.quarantines.push_back({host, quarantine.record});
   read_workers(view, keys, seen, status);
   tell_state(seen, view.find(keys.finished()) != nullptr, status);
+  tell_survival(seen, status);
   return status;
 }
 

@@ -41,6 +41,9 @@ struct JobStatus {
   std::optional<elastic::ProgressRecord> progress;
   std::optional<elastic::GenerationRecord> generation;
   std::vector<WorkerStatus> workers;  // those of the plan in its order, then spares, then others by name
+  // What may be lost at once without going back to a checkpoint; nothing: no copies are kept, or nobody trains.
+  std::optional<scheduler::Survival> survives;
+  std::vector<std::string> too_many;  // by name: the fewest workers whose loss at once would be
   std::optional<elastic::HeadRecord> head;
   std::optional<std::int64_t> head_step;
   std::optional<ComingGeneration> coming;

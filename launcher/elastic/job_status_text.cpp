@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "launcher/elastic/job_status.h"
 #include "launcher/printable.h"
+#include "launcher/survival_text.h"
 #include "launcher/table.h"
 #include "launcher/train/json_number.h"
 #include "launcher/train/progress.h"
@@ -61,6 +62,9 @@ void add_generation(const JobStatus& status, Lines& lines) {
     lines.add("generation", std::to_string(generation.group.attempt.generation.value) + ", " +
                                 plan_text(generation.group.plan) + ", from " + base_text(generation.base) +
                                 (generation.reason.empty() ? "" : ": " + generation.reason));
+  }
+  if (status.state == "training") {
+    lines.add("survives", survival_text(status.survives.value_or(scheduler::Survival{}), status.too_many));
   }
   if (const WorkerStatus* leader = status.leader()) {
     lines.add("leader", leader->record.name + " (" + short_id(leader->record.id) + ")");
@@ -157,6 +161,16 @@ Json head_json(const JobStatus& status) {
       .set("manifest", status.head->manifest);
 }
 
+Json survival_json(const JobStatus& status) {
+  if (!status.survives) return Json(nullptr);
+  Json names = Json::array();
+  for (const std::string& name : status.too_many) names.append(Json(name));
+  return Json::object()
+      .set("workers", status.survives->workers)
+      .set("hosts", status.survives->hosts)
+      .set("too_many", std::move(names));
+}
+
 Json worker_json(const WorkerStatus& worker) {
   return Json::object()
       .set("name", worker.record.name)
@@ -217,6 +231,7 @@ Json status_json(const JobStatus& status) {
   json.set("build", status.spec ? Json(status.spec->build) : Json(nullptr))
       .set("lineage", status.spec ? Json(hex_text(status.spec->lineage)) : Json(nullptr))
       .set("progress", status.progress ? progress_json(*status.progress) : Json(nullptr))
+      .set("survives", survival_json(status))
       .set("generation", status.generation ? generation_json(*status.generation) : Json(nullptr))
       .set("leader", status.leader() == nullptr ? Json(nullptr) : Json(to_string(status.leader()->record.id)))
       .set("head", status.head ? head_json(status) : Json(nullptr))

@@ -1,6 +1,7 @@
 #include "launcher/elastic/worker_order.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/version.h"
 #include "launcher/checkpoint/checkpoint_store.h"
@@ -59,6 +60,9 @@ std::vector<OptionSpec> worker_order_options() {
   std::vector<OptionSpec> options = etcd_options(true);
   options.push_back({.name = "job", .value_name = "NAME", .help = "The job to work for", .required = true});
   options.push_back({.name = "name", .value_name = "NAME", .help = "What to call this worker; if not set, its host"});
+  options.push_back({.name = "host-name",
+                     .value_name = "NAME",
+                     .help = "The host as the job knows it: what fails together; if not set, its own name"});
   options.push_back({.name = "secret-file", .value_name = "FILE", .help = "The job's secret, if it has one"});
   options.push_back({.name = "data", .value_name = "PATH", .help = "Where this host has the job's data"});
   options.push_back(
@@ -80,10 +84,12 @@ WorkerOrder read_worker_order(const Config& config, Outcome& failure) {
   order.job = read_job_name(config, values, failure);
   order.host = read_host_options(config, values, failure);
   if (config.is_set("name")) order.name = values.path("name");
+  if (config.is_set("host-name")) order.host_name = values.path("host-name");
   if (config.is_set("output")) order.output = values.path("output");
   if (!failure) failure = values.failure();
-  if (!failure && config.is_set("name") && !is_worker_name(order.name)) {
-    failure = config.reject("name", "is no name of a worker",
+  for (const auto& [option, what] : {std::pair("name", "worker"), std::pair("host-name", "host")}) {
+    if (failure || !config.is_set(option) || is_worker_name(*config.setting(option).text)) continue;
+    failure = config.reject(option, "is no name of a " + std::string(what),
                             "use 1 to 63 letters, digits, '-', '_' and '.', the first one a letter or a digit");
   }
   order.secret = read_secret(config, failure);

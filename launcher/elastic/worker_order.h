@@ -16,6 +16,7 @@ struct WorkerOrder {
   HostOptions host;
   std::string job;
   std::string name;         // for people; empty: to be chosen
+  std::string host_name;    // as the job knows this host; empty: as the system does
   std::string secret;       // what the file holds
   std::string output;       // directory for what it writes beside checkpoints; empty: none
   bool supervised = false;  // it has a control socket on kControlDescriptor

@@ -84,8 +84,9 @@ std::string summary_text(const RunSummary& summary) {
   text += "\nspeed      " + speed_text(summary.rate.tokens_per_s) + ", busy " + fixed_text(summary.rate.busy, 3);
   text += "\nplan       " + describe(plan.kind, plan.depth, plan.pipelines, plan.width) + ", window " +
           std::to_string(plan.window);
-  text += "\nmemory     " + mib_text(summary.peak_bytes) + " on the fullest worker, predicted " +
-          mib_text(summary.predicted_bytes);
+  text += "\nmemory     ";
+  if (summary.peak_bytes > 0) text += mib_text(summary.peak_bytes) + " on the fullest worker, ";
+  text += "predicted " + mib_text(summary.predicted_bytes);
   if (summary.checkpoints) text += "\ncheckpoint " + checkpoints_text(*summary.checkpoints);
   if (summary.elastic) text += "\nelastic    " + elastic_text(*summary.elastic);
   return text + "\noutput     " + summary.output + "\n";

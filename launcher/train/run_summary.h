@@ -23,7 +23,7 @@ struct RunSummary {
   std::optional<double> validation_loss;  // the last that was measured
   Rate rate;
   double seconds = 0;
-  std::int64_t peak_bytes = 0;       // on the fullest worker, above what it had before the training
+  std::int64_t peak_bytes = 0;       // on the fullest worker, above what it had before the training; 0: nobody said
   std::int64_t predicted_bytes = 0;  // the same as the plan expected it
   scheduler::Plan plan;
   std::optional<CheckpointCounts> checkpoints;  // nothing: none were asked for

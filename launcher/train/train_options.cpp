@@ -89,6 +89,11 @@ Options plan_options() {
        .value_name = "N=DxW,…",
        .help = "Depth and width to use with N workers, as they come and go; other numbers are planned"},
       {.name = "synchronous", .help = "No minibatch may meet two weight versions"},
+      {.name = "redundancy",
+       .value_name = "K",
+       .default_text = "1",
+       .help = "So many workers may be lost at once without going back to a checkpoint: costs memory for two more "
+               "copies of what each worker owns, K times; 0: none"},
       {.name = "memory-gib",
        .value_name = "X",
        .help = "Memory of one worker for training; if not set, an equal share of the host's"},

@@ -31,6 +31,20 @@ std::int64_t largest_peak(const scheduler::Schedule& schedule, const scheduler::
   return largest;
 }
 
+// The copies that checkpoints are written from, on the worker with most of them: owners' state, and in an asynchronous
+// pipeline the weights before.
+std::int64_t staging_bytes(const Plan& plan, const scheduler::ModelProfile& profile) {
+  const auto placement = Placement::make(plan.kind, plan.depth);
+  EVERSTEP_CHECK(placement.ok(), "a plan that was made has a placement");
+  const int weight_versions = is_asynchronous(plan.kind) ? 2 : 1;
+  std::vector<std::int64_t> bytes(plan.depth);
+  for (int stage = 0; stage < placement->stages(); ++stage) {
+    const scheduler::StageCost cost = stage_cost(profile, plan.cuts[stage], plan.cuts[stage + 1]);
+    bytes[placement->owner_of(stage)] += weight_versions * cost.weight_bytes + cost.optimizer_bytes;
+  }
+  return *std::max_element(bytes.begin(), bytes.end());
+}
+
 // One group as deep as there are workers for, unless the request says otherwise.
 Result<TrainPlan> lay_out(const scheduler::PlanOptions& wishes, const scheduler::ModelProfile& profile,
                           const Workers& workers, const Plan* previous) {
@@ -67,17 +81,8 @@ Result<TrainPlan> lay_out(const scheduler::PlanOptions& wishes, const scheduler:
   return TrainPlan{std::move(plan), peak, time_schedule(*schedule, model).makespan, "as asked for"};
 }
 
-}  // namespace
-
-Result<TrainPlan> make_train_plan(const TrainRequest& request) {
-  return make_train_plan(request, unnamed_workers(request.workers, request.workers), nullptr);
-}
-
-Result<TrainPlan> make_train_plan(const TrainRequest& request, const Workers& workers, const Plan* previous) {
-  scheduler::ModelProfile profile = profile_of(request.options.model, request.options.accumulation, kFlopsPerWorker);
-  if (request.options.stash) profile.weight_bytes *= 2;
-  EVERSTEP_TRY(check(profile));
-  EVERSTEP_TRY(check(request.plan.hardware));
+Result<TrainPlan> make_plan(const TrainRequest& request, const scheduler::ModelProfile& profile, const Workers& workers,
+                            const Plan* previous) {
   scheduler::PlanOptions wishes = request.plan;
   for (const ForcedShape& shape : request.shapes) {
     if (shape.workers != static_cast<int>(workers.size())) continue;
@@ -89,6 +94,23 @@ Result<TrainPlan> make_train_plan(const TrainRequest& request, const Workers& wo
   auto report = plan(profile, workers, wishes);
   if (!report) return report.error();
   return TrainPlan{std::move(report->plan), report->chosen.peak_bytes, report->chosen.window_time, report->reason};
+}
+
+}  // namespace
+
+Result<TrainPlan> make_train_plan(const TrainRequest& request) {
+  return make_train_plan(request, unnamed_workers(request.workers, request.workers), nullptr);
+}
+
+Result<TrainPlan> make_train_plan(const TrainRequest& request, const Workers& workers, const Plan* previous) {
+  const scheduler::ModelProfile saved = profile_of(request.options.model, request.options.accumulation, kFlopsPerWorker);
+  scheduler::ModelProfile profile = saved;
+  if (request.options.stash) profile.weight_bytes *= 2;
+  EVERSTEP_TRY(check(profile));
+  EVERSTEP_TRY(check(request.plan.hardware));
+  auto made = make_plan(request, profile, workers, previous);
+  if (made && request.checkpoints) made->predicted_bytes += staging_bytes(made->plan, saved);
+  return made;
 }
 
 trainer::TrainOptions train_options_of(const TrainRequest& request, const TrainPlan& plan, std::uint64_t lineage) {

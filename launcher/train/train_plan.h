@@ -12,7 +12,7 @@ namespace everstep::launcher {
 // Who does what in a run, and what that is expected to need.
 struct TrainPlan {
   scheduler::Plan plan;
-  std::int64_t predicted_bytes = 0;  // on the fullest worker
+  std::int64_t predicted_bytes = 0;  // on the fullest worker, with what checkpoints are written from
   Tick predicted_window = 0;         // how long an update takes
   std::string reason;                // for people
 };

@@ -76,7 +76,7 @@ class RequestReader {
   scheduler::PlanOptions plan(std::int64_t host_memory_bytes, int workers) {
     scheduler::PlanOptions plan;
     plan.window = integer("window", 1, 100'000);
-    plan.redundancy = 0;
+    plan.redundancy = integer("redundancy", 0, 64);
     plan.synchronous = values_.flag("synchronous");
     plan.depth = wish("depth");
     plan.width = wish("width");

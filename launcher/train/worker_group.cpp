@@ -89,6 +89,11 @@ void WorkerGroup::send(const ToWorker& message) {
   }
 }
 
+void WorkerGroup::signal(int rank, int number) const {
+  const Worker& worker = workers_[rank];
+  if (!worker.has_ended) ::kill(worker.pid, number);
+}
+
 void WorkerGroup::read_messages(int rank, std::vector<WorkerEvent>& events) {
   Worker& worker = workers_[rank];
   while (worker.is_open && worker.control.readable(0)) {

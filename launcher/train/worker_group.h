@@ -45,6 +45,8 @@ class WorkerGroup {
   bool all_ended() const;
 
   void send(const ToWorker& message);
+  // One that has ended gets nothing.
+  void signal(int rank, int number) const;
 
   // Waits until something arrives from a worker, in `signals` or at `news` (a descriptor, or -1), at most `timeout`.
   // All that a worker said comes before its end. The end of its control socket is not told: the process ends too, or is

@@ -43,9 +43,14 @@ void prepare_worker_process() {
   // Buffers of messages come and go with every op: fresh pages for each would cost as much as copying them.
   ::mallopt(M_MMAP_THRESHOLD, kLargestKeptBlock);
   ::mallopt(M_TRIM_THRESHOLD, 2 * kLargestKeptBlock);
+  // One heap for all threads: each generation has threads of its own, and what they free in a heap of theirs stays
+  // there, out of reach for the threads of the next.
+  ::mallopt(M_ARENA_MAX, 1);
   ::signal(SIGPIPE, SIG_IGN);
   set_check_failure_hook(on_check_failure);
 }
+
+void return_free_memory() { ::malloc_trim(0); }
 
 void die_with_parent() { ::prctl(PR_SET_PDEATHSIG, SIGKILL); }
 

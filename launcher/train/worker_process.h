@@ -25,6 +25,10 @@ void set_last_words(LastWords words);
 // Settings of the process that every worker wants: precise sleeps, memory that is kept, no death by a closed pipe.
 void prepare_worker_process();
 
+// Gives back to the kernel what is free in this process. The next buffers of that size cost fresh pages again: for when
+// much was freed that is not needed soon.
+void return_free_memory();
+
 // The kernel's way not to outlive the supervisor; the end of the control socket is the other.
 void die_with_parent();
 

@@ -83,13 +83,14 @@ TEST(Guards, MakeThePromisedSurvivalTrueForEverySetOfLosses) {
   }
 }
 
-TEST(Guards, SitOnOtherHostsAndOnSparesFirst) {
+TEST(Guards, SitOnOtherHostsAndNeverOnSpares) {
   const auto workers = crew(6, 2);
   const PlanReport report = planned(even_profile(4), workers, 4, 1, 1);
   ASSERT_EQ(report.plan.spares.size(), 2U);
   for (const auto& guards : report.plan.guards) {
     ASSERT_EQ(guards.size(), 1U);
-    EXPECT_TRUE(guards[0] == report.plan.spares[0] || guards[0] == report.plan.spares[1]);
+    EXPECT_NE(guards[0], report.plan.spares[0]);
+    EXPECT_NE(guards[0], report.plan.spares[1]);
   }
   EXPECT_EQ(report.chosen.survives->hosts, 1);
 }
@@ -120,11 +121,19 @@ TEST(Guards, AreLeftOutWhereMemoryIsShortAndThePlanSaysSo) {
   const std::int64_t peak = planned(profile, crew(5), 4, 1, 0).chosen.peak_bytes;
   const std::int64_t one_stage = 2 * (2 + 4 + 12) * 1'000'000;
   ASSERT_LT(one_stage, peak);
-  // The spare guards all four stages if it has room for two versions of each; owners need room for their second one.
+  // Every worker guards a stage if it has room for two versions of it; owners need room for their second one.
   EXPECT_EQ(survives(one_stage - 1), -1);
   EXPECT_EQ(survives(one_stage), 0);
   EXPECT_EQ(survives(one_stage + owner_state - 1), 0);
   EXPECT_EQ(survives(8 * owner_state), 1);
+}
+
+// Stage by stage its owner and its guard: the loss of any of these pairs is one too many, and nothing less is.
+TEST(Survival, EndsWithTheLossOfAStagesOwnerAndItsGuards) {
+  const PlanReport report = planned(even_profile(4), crew(5), 4, 1, 1);
+  const std::vector<WorkerId> lost = one_loss_too_many(report.plan);
+  EXPECT_EQ(lost, (std::vector<WorkerId>{report.plan.workers[0], report.plan.guards[0][0]}));
+  EXPECT_EQ(one_loss_too_many(planned(even_profile(4), crew(8), 4, 2, 1).plan).size(), 2U) << "both groups' owners";
 }
 
 TEST(Survival, CountsOnlyLossesAfterWhichAnotherPlanFits) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -93,21 +94,20 @@ Change any_change(bool some_are_gone) {
   return change;
 }
 
-RC_GTEST_PROP(TransferPlan, BringsEveryPartOnceToWhoeverNeedsItFromOneWhoHasIt, ()) {
-  const Change change = any_change(true);
-  const auto moves = plan_transfer(change.request, nine_blocks());
+// Numbers in the new transport of those who have a part.
+using WhoHas = std::function<std::set<int>(int block, BlockPart part)>;
+
+void check_moves(const TransferRequest& request, const WhoHas& who_has) {
+  const auto moves = plan_transfer(request, nine_blocks());
   std::set<std::tuple<int, BlockPart, int>> brought;
   bool is_lost = false;
   for (int block = 0; block < nine_blocks().blocks(); ++block) {
     for (const BlockPart part : {BlockPart::kWeights, BlockPart::kOptimizer, BlockPart::kGradients}) {
-      if (part == BlockPart::kGradients && !change.request.inside_window) continue;
-      std::set<int> holders;
-      for (const int old : holders_of(change.request.before, block, part)) {
-        if (change.request.holders[old] >= 0) holders.insert(change.request.holders[old]);
-      }
+      if (part == BlockPart::kGradients && !request.inside_window) continue;
+      const std::set<int> holders = who_has(block, part);
       is_lost = is_lost || holders.empty();
       if (!moves) continue;
-      const std::set<int> needed = holders_of(change.request.after, block, part);
+      const std::set<int> needed = holders_of(request.after, block, part);
       for (const BlockMove& move : *moves) {
         if (move.block != block || move.part != part) continue;
         RC_ASSERT(needed.count(move.to) == 1U);
@@ -120,6 +120,64 @@ RC_GTEST_PROP(TransferPlan, BringsEveryPartOnceToWhoeverNeedsItFromOneWhoHasIt, 
   }
   RC_ASSERT(moves.ok() == !is_lost);
   if (moves) RC_ASSERT(brought.size() == moves->size());
+}
+
+RC_GTEST_PROP(TransferPlan, BringsEveryPartOnceToWhoeverNeedsItFromOneWhoHasIt, ()) {
+  const Change change = any_change(true);
+  check_moves(change.request, [&](int block, BlockPart part) {
+    std::set<int> holders;
+    for (const int old : holders_of(change.request.before, block, part)) {
+      if (change.request.holders[old] >= 0) holders.insert(change.request.holders[old]);
+    }
+    return holders;
+  });
+}
+
+// Up to two guards per stage, among them spares; owners and guards have the version complete or not.
+void keep_in_copies(Change& change) {
+  TransferRequest& request = change.request;
+  request.inside_window = false;
+  for (int spare = *rc::gen::inRange(0, 3); spare > 0; --spare) {
+    request.holders.push_back(*rc::gen::arbitrary<bool>() ? change.connected++ : -1);
+  }
+  CopyHolders& copies = request.copies.emplace();
+  for (std::size_t place = 0; place < request.holders.size(); ++place) {
+    copies.complete.push_back({*rc::gen::inRange(0, 4) > 0, *rc::gen::inRange(0, 4) > 0});
+  }
+  for (std::size_t stage = 0; stage + 1 < request.before.cuts.size(); ++stage) {
+    const std::set<int> owners = holders_of(request.before, request.before.cuts[stage], BlockPart::kOptimizer);
+    std::set<int> guards;
+    for (int i = 0; i < 2; ++i) guards.insert(*rc::gen::inRange(0, static_cast<int>(request.holders.size())));
+    for (const int owner : owners) guards.erase(owner);
+    copies.guards.emplace_back(guards.begin(), guards.end());
+  }
+}
+
+RC_GTEST_PROP(TransferPlan, TakesABaseInCopiesFromOwnersAndGuardsThatHaveItComplete, ()) {
+  Change change = any_change(true);
+  keep_in_copies(change);
+  const TransferRequest& request = change.request;
+  const CopyHolders& copies = *request.copies;
+  const auto moves = plan_transfer(request, nine_blocks());
+  if (!moves && moves.error().message.find("only spares") != std::string::npos) {
+    for (int place = 0; place < request.before.workers(); ++place) {
+      RC_ASSERT(request.holders[place] < 0 || copies.complete[place] == CopyParts{});
+    }
+    return;
+  }
+  check_moves(request, [&](int block, BlockPart) {
+    std::size_t stage = 0;
+    while (request.before.cuts[stage + 1] <= block) ++stage;
+    std::set<int> holders;
+    for (const int owner : holders_of(request.before, block, BlockPart::kOptimizer)) {
+      if (copies.complete[owner].owned) holders.insert(request.holders[owner]);
+    }
+    for (const int guard : copies.guards[stage]) {
+      if (copies.complete[guard].guarded) holders.insert(request.holders[guard]);
+    }
+    holders.erase(-1);
+    return holders;
+  });
 }
 
 TEST(TransferPlan, SpreadsTheSendingOverAllHolders) {
@@ -145,6 +203,31 @@ TEST(TransferPlan, NamesABlockThatNobodyHolds) {
   ASSERT_FALSE(moves.ok());
   EXPECT_EQ(moves.error().code, ErrorCode::kUnavailable);
   EXPECT_THAT(moves.error().message, HasSubstr("optimizer state of block 2"));
+}
+
+TEST(TransferPlan, TakesNoWeightsFromReplicasIfTheBaseIsInCopies) {
+  const PlanShape before = shape(ScheduleKind::kAmdp, 4, 1);
+  TransferRequest request{before, {0, 1, -1, 2}, shape(ScheduleKind::kOneFOneB, 3, 1)};
+  const CopyParts both{true, true};
+  request.copies = CopyHolders{{{1}, {0}, {}, {0}}, {both, both, both, both}};
+  const auto lost = plan_transfer(request, nine_blocks());
+  ASSERT_FALSE(lost.ok()) << "device 0 has a replica of stage 2, perhaps of another version";
+  EXPECT_EQ(lost.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(lost.error().message, HasSubstr("weights of block 2"));
+  request.copies->guards[2] = {3};
+  EXPECT_TRUE(plan_transfer(request, nine_blocks()).ok());
+  request.copies->complete[3].guarded = false;
+  EXPECT_FALSE(plan_transfer(request, nine_blocks()).ok());
+}
+
+TEST(TransferPlan, DoesNotGoOnFromSparesAlone) {
+  const PlanShape before = shape(ScheduleKind::kOneFOneB, 1, 1);
+  TransferRequest request{before, {-1, 0}, before};
+  request.copies = CopyHolders{{{1}}, {CopyParts{}, CopyParts{true, true}}};
+  const auto moves = plan_transfer(request, nine_blocks());
+  ASSERT_FALSE(moves.ok());
+  EXPECT_EQ(moves.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(moves.error().message, HasSubstr("only spares"));
 }
 
 TEST(TransferPlan, TakesTheOwnerStateOfAnotherGroup) {

@@ -45,15 +45,26 @@ CachingAllocator::Header* CachingAllocator::allocate_new(std::size_t size) {
   return new (::operator new (size, std::align_val_t{kAlignment})) Header{this, size};
 }
 
-// Frees kept blocks, large ones first, until `room` more bytes may be held.
+// So that `room` more bytes may be held.
 void CachingAllocator::release_surplus(std::size_t room) {
   const std::size_t most = std::max(most_used_, used_ + room);
-  const std::size_t allowed = most + most / 16 + kSlack;
-  for (auto blocks = kept_.rbegin(); blocks != kept_.rend() && used_ + kept_bytes_ + room > allowed; ++blocks) {
-    while (!blocks->second.empty() && used_ + kept_bytes_ + room > allowed) {
+  release_until(most + most / 16 + kSlack - used_ - room);
+}
+
+// Large blocks go first.
+void CachingAllocator::release_until(std::size_t kept_bytes) {
+  for (auto blocks = kept_.rbegin(); blocks != kept_.rend() && kept_bytes_ > kept_bytes; ++blocks) {
+    while (!blocks->second.empty() && kept_bytes_ > kept_bytes) {
       ::operator delete (take_kept(blocks->first), std::align_val_t{kAlignment});
     }
   }
+}
+
+void CachingAllocator::forget() {
+  const std::lock_guard lock(mutex_);
+  release_until(0);
+  kept_.clear();
+  most_used_ = used_;
 }
 
 void CachingAllocator::keep(Header* header) {

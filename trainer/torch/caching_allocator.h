@@ -12,14 +12,18 @@ namespace everstep::trainer {
 // Host memory for tensors that keeps freed blocks for the next request of their size, because a training step asks for
 // the same sizes again and again and the kernel would otherwise take the pages away and zero new ones each time.
 //
-// What it holds, used or not, stays below 17/16 of the most that was ever in use at once, plus 16 MiB. Blocks are
-// aligned for every vector instruction, and may be freed by any thread. It must outlive its blocks.
+// What it holds, used or not, stays below 17/16 of the most that was in use at once since it was made or told to forget,
+// plus 16 MiB. Blocks are aligned for every vector instruction, and may be freed by any thread. It must outlive its
+// blocks.
 class CachingAllocator final : public c10::Allocator {
  public:
   // Throws std::bad_alloc.
   c10::DataPtr allocate(std::size_t bytes) override;
   c10::DeleterFnPtr raw_deleter() const override;
   void copy_data(void* to, const void* from, std::size_t bytes) const override;
+
+  // Frees all blocks that are not in use: what comes next asks for other sizes.
+  void forget();
 
   std::size_t used_bytes() const;
   std::size_t held_bytes() const;
@@ -36,6 +40,7 @@ class CachingAllocator final : public c10::Allocator {
   Header* allocate_new(std::size_t size);
   void keep(Header* header);
   void release_surplus(std::size_t room);
+  void release_until(std::size_t kept_bytes);
 
   mutable std::mutex mutex_;
   std::map<std::size_t, std::vector<Header*>> kept_;  // by size

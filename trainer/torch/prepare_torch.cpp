@@ -11,15 +11,24 @@
 #include "trainer/torch/torch_stage.h"
 
 namespace everstep::trainer {
+namespace {
+
+// Never freed: tensors of static storage may outlive main().
+CachingAllocator& allocator() {
+  static auto* const made = new CachingAllocator;
+  return *made;
+}
+
+}  // namespace
 
 void prepare_torch(int threads) {
-  // Never freed: tensors of static storage may outlive main().
-  static auto* const allocator = new CachingAllocator;
-  c10::SetCPUAllocator(allocator);
+  c10::SetCPUAllocator(&allocator());
   at::set_num_threads(threads);
   if (at::get_num_interop_threads() != 1) at::set_num_interop_threads(1);  // may be set once only
   c10::GradMode::set_enabled(false);
 }
+
+void forget_freed_tensors() { allocator().forget(); }
 
 const char* cpu_capability() {
   static const std::string capability = at::get_cpu_capability();

@@ -19,6 +19,9 @@ std::unique_ptr<StageCompute> make_torch_stage(const StageRequest& request);
 // gradient recording, an allocator that keeps freed blocks.
 void prepare_torch(int threads);
 
+// Frees what that allocator keeps and nobody uses: another plan has tensors of other sizes.
+void forget_freed_tensors();
+
 // The vector instructions that LibTorch's kernels chose here ("AVX2"): other ones may give other bits.
 const char* cpu_capability();
 

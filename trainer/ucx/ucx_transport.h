@@ -41,7 +41,7 @@ struct UcxGroup {
 
 struct UcxConnection {
   std::unique_ptr<Transport> transport;
-  std::shared_ptr<LifelineNews> news;  // may outlive the transport, and then has no more news
+  std::shared_ptr<LifelineNews> news;  // may outlive the transport
 };
 
 struct UcxOutcome {

@@ -39,6 +39,7 @@ TEST_F(JobStatusTest, OfAJobThatTrainsHasEverything) {
   step        120 of 1000, loss 3.4210
   speed       12.3 ktokens/s, busy 0.87, goodput 0.96
   generation  3, amdp D=2 P=1 W=1, from the beginning: w2 joined
+  survives    no loss without going back to a checkpoint
   leader      w1 (abcd0001)
   HEAD        step 110, position 1760, checkpoint 11 of the job, generation 3
 
@@ -49,6 +50,19 @@ w2      abcd0002      0       1  node-2  10.0.0.2:4711  training
 w3      abcd0003      -       -  node-3  10.0.0.3:4711  warming
 authenticity not checked: there is no --secret-file
 )");
+}
+
+TEST_F(JobStatusTest, SaysHowManyMayBeLostAtOnceAndWhoWouldBeTooMany) {
+  job.train();
+  elastic::GroupRecord guarded = HandWrittenJob::pair(4);
+  guarded.plan.guards = {{numbered(2)}, {numbered(1)}};
+  job.open(guarded);
+  EXPECT_THAT(status_text(status()),
+              testing::HasSubstr("survives    any 1 worker, any 1 host, lost at once, without "
+                                 "touching disk; workers w1 and w2 at once would be too many\n"));
+  const storage::Json json = status_json(status());
+  EXPECT_EQ(*json.find("survives")->find("workers"), storage::Json(1));
+  EXPECT_EQ(std::get<storage::Json::Array>(json.find("survives")->find("too_many")->value()).size(), 2U);
 }
 
 TEST_F(JobStatusTest, SaysWhatAJobWaitsFor) {

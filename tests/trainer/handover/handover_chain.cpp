@@ -134,6 +134,7 @@ class HandoverChain::Run {
       return TrainResult{};
     }
     add_hooks(number, hooks);
+    if (chain_.change_run) chain_.change_run(static_cast<int>(number), options, hooks);
     auto result = train(options, *chain_.data_, transport, hooks);
     if (result) EVERSTEP_TRY(transport.close(20s));
     return result;

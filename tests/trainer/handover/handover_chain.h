@@ -73,6 +73,9 @@ class HandoverChain {
 
   std::set<std::int64_t> poisoned;  // positions whose gradients are not finite
 
+  // The last word on what a worker (its number) is given; called by the threads of all workers.
+  std::function<void(int number, TrainOptions&, TrainHooks&)> change_run;
+
  private:
   class Run;
 

@@ -34,6 +34,16 @@ TEST(CachingAllocator, HoldsLittleMoreThanWasEverInUseAtOnce) {
   EXPECT_LE(allocator.held_bytes(), (64 + 4 + 16 + 1) * kMebibyte);
 }
 
+TEST(CachingAllocator, ForgetsWhatNobodyUses) {
+  CachingAllocator allocator;
+  const c10::DataPtr used = allocator.allocate(kMebibyte);
+  for (std::size_t size = 1; size <= 64; ++size) allocator.allocate(size * kMebibyte);
+  allocator.forget();
+  EXPECT_EQ(allocator.held_bytes(), allocator.used_bytes());
+  for (std::size_t size = 1; size <= 32; ++size) allocator.allocate(size * kMebibyte);
+  EXPECT_LE(allocator.held_bytes(), (1 + 32 + 3 + 16 + 1) * kMebibyte) << "64 MiB were in use before, and count no more";
+}
+
 TEST(CachingAllocator, TakesBlocksBackFromOtherThreads) {
   CachingAllocator allocator;
   std::vector<std::thread> threads;

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <optional>
+#include <vector>
 
 namespace everstep::trainer {
 
@@ -16,6 +17,9 @@ class LifelineNews {
 
   // When this worker last heard that from any peer.
   virtual std::optional<std::chrono::steady_clock::time_point> peer_renewed_at() const = 0;
+
+  // All workers that are known to have died by now, ascending; also after the transport has ended because of one.
+  virtual std::vector<int> dead() = 0;
 };
 
 }  // namespace everstep::trainer

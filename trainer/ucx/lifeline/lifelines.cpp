@@ -104,6 +104,7 @@ void Lifelines::heard(int worker) {
 
 // The first error stays.
 void Lifelines::died(int worker) {
+  dead_.insert(worker);
   if (error_) return;
   tell_all({LifelineWord::Kind::kDeath, worker});
   error_ = Error{ErrorCode::kUnavailable, "worker " + std::to_string(worker) + " died", "its log says why"};
@@ -123,6 +124,12 @@ void Lifelines::tell_renewed() {
 std::optional<std::chrono::steady_clock::time_point> Lifelines::peer_renewed_at() const {
   const std::lock_guard lock(mutex_);
   return peer_renewed_at_;
+}
+
+std::vector<int> Lifelines::dead() {
+  (void)poll();
+  const std::lock_guard lock(mutex_);
+  return {dead_.begin(), dead_.end()};
 }
 
 void Lifelines::tell_all(const LifelineWord& word) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,7 @@ class Lifelines final : public LifelineNews {
 
   void tell_renewed() override;
   std::optional<std::chrono::steady_clock::time_point> peer_renewed_at() const override;
+  std::vector<int> dead() override;
 
  private:
   struct Peer {
@@ -85,6 +87,7 @@ class Lifelines final : public LifelineNews {
   std::vector<Peer> peers_;
   std::optional<Error> error_;
   std::optional<LostPeer> lost_;
+  std::set<int> dead_;
   std::optional<std::chrono::steady_clock::time_point> peer_renewed_at_;
 };
 

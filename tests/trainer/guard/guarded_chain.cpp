@@ -1,0 +1,293 @@
+#include "tests/trainer/guard/guarded_chain.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "scheduler/plan_text.h"
+#include "tests/trainer/guard/guard_places.h"
+#include "tests/trainer/handover/mixing_stage.h"
+#include "trainer/guard.h"
+#include "trainer/threads/thread_transport.h"
+
+namespace everstep::trainer {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Takes cuts and commits none of them.
+class UncommittedCuts final : public CheckpointSink {
+ public:
+  bool idle() override { return true; }
+  void save(StagedCut cut) override { history.insert(history.end(), cut.history.begin(), cut.history.end()); }
+  void skipped(Position) override {}
+  Status finish() override { return {}; }
+
+  std::vector<WindowHistory> history;
+};
+
+bool follows_from_a_death(const Error& error) {
+  return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kCancelled;
+}
+
+}  // namespace
+
+CallTest at_send(FrameKind kind, std::int64_t window, int nth) {
+  return [=, seen = 0](const TransportCall& call) mutable {
+    const bool is_meant =
+        call.kind == TransportCall::Kind::kSend && call.header.kind == kind && call.header.window >= window;
+    return is_meant && seen++ == nth;
+  };
+}
+
+// A thread per worker, donor and spare.
+class GuardedChain::Run {
+ public:
+  Run(const GuardedChain& chain, const GuardedGeneration& next)
+      : chain_(chain), next_(next), options_(chain.options_under(next)), names_(connected(next)) {
+    if (chain.base_) {
+      job_.change = chain.change_to(next);
+      job_.position = {chain.version_.value * options_.schedule.window};
+    }
+    job_.model = options_.model;
+    job_.accumulation = options_.accumulation;
+    job_.lineage = options_.lineage;
+    job_.generation = options_.generation;
+    job_.timeout = 20s;
+    members.resize(names_.size());
+    received_bytes.resize(names_.size());
+  }
+
+  void run() {
+    const auto workers = static_cast<int>(names_.size());
+    const auto seed = static_cast<std::uint64_t>(options_.generation.value);
+    transports_ =
+        chain_.make_transports ? chain_.make_transports(workers) : make_thread_transports(workers, {50us, seed});
+    std::vector<std::thread> threads;
+    for (std::size_t number = 0; number < names_.size(); ++number) {
+      members[number].copies = std::make_shared<StateCopies>();
+      threads.emplace_back([this, number] { members[number].ended = work(number); });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  std::vector<Member> members;
+  std::vector<std::int64_t> received_bytes;
+
+ private:
+  Status work(std::size_t number) {
+    MovedState moved;
+    if (chain_.base_) {
+      const auto held = chain_.base_->copies.find(names_[number]);
+      auto state = move_state(*transports_[number], job_, held == chain_.base_->copies.end() ? nullptr : &held->second);
+      if (!state) return state.error();
+      moved = *std::move(state);
+      received_bytes[number] = moved.received_bytes;
+    }
+    const bool is_donor = number >= next_.workers.size() && number < next_.workers.size() + next_.donors.size();
+    if (is_donor) {
+      transports_[number]->leave();
+      return {};
+    }
+    const auto dies = next_.dies.find(names_[number]);
+    MortalTransport transport(std::move(transports_[number]), dies == next_.dies.end() ? nullptr : dies->second);
+    if (chain_.change_transport) chain_.change_transport(names_[number], transport);
+    Status ended = number < next_.workers.size() ? train_from(moved, transport, members[number])
+                                                 : guard(options_, transport, *members[number].copies);
+    members[number].calls = transport.calls();
+    members[number].died = transport.is_dead();
+    if (ended) return transport.close(20s);
+    transport.leave();
+    return ended;
+  }
+
+  Status train_from(const MovedState& moved, Transport& transport, Member& member) {
+    TrainOptions options = options_;
+    TrainHooks hooks;
+    UncommittedCuts sink;
+    hooks.now = [] { return Tick{std::chrono::steady_clock::now().time_since_epoch().count()}; };
+    add_mixing_hooks(options_.model, hooks);
+    if (!chain_.poisoned.empty()) {
+      hooks.make_stage = [this](const StageRequest& request) { return make_poisoned_stage(request, chain_.poisoned); };
+    }
+    if (chain_.base_) {
+      options.resume = moved.resume;
+      hooks.restore = [&](const StageLayout& layout, const StageState& state) {
+        return restore_from(moved, layout, state);
+      };
+    }
+    hooks.checkpoints = &sink;
+    hooks.copies = member.copies.get();
+    hooks.on_step = [&](const StepReport& report) { member.updates = report.step; };
+    const auto result = (chain_.train_with ? chain_.train_with : train)(options, *chain_.data_, transport, hooks);
+    member.uncommitted = sink.history;
+    return result ? Status() : Status(result.error());
+  }
+
+  const GuardedChain& chain_;
+  const GuardedGeneration& next_;
+  const TrainOptions options_;
+  const std::vector<int> names_;
+  TransferJob job_;
+  std::vector<std::unique_ptr<Transport>> transports_;
+};
+
+GuardedChain::GuardedChain(TrainOptions options) : options_(std::move(options)), data_(make_no_minibatches()) {}
+
+TrainOptions GuardedChain::options_under(const GuardedGeneration& next) const {
+  TrainOptions options = options_;
+  const scheduler::Plan plan = plan_of(next, options_);
+  options.schedule = scheduler::request_of(plan);
+  options.schedule.preload = options_.schedule.preload;
+  options.cuts = plan.cuts;
+  options.generation = generation_;
+  options.plan_text = scheduler::plan_text(plan);
+  const std::vector<int> names = connected(next);
+  for (const std::vector<int>& guards : guards_of(next)) {
+    std::vector<int>& numbers = options.guards.emplace_back();
+    for (const int guard : guards) numbers.push_back(number_of(names, guard));
+  }
+  return options;
+}
+
+TransferRequest GuardedChain::change_to(const GuardedGeneration& next) const {
+  const GuardedGeneration& before = base_->generation;
+  const auto shape_of = [this](const GuardedGeneration& generation) {
+    const scheduler::Plan plan = plan_of(generation, options_);
+    return PlanShape{scheduler::request_of(plan), plan.cuts};
+  };
+  TransferRequest request{shape_of(before), {}, shape_of(next)};
+  CopyHolders& copies = request.copies.emplace();
+  std::vector<int> places = before.workers;
+  places.insert(places.end(), before.spares.begin(), before.spares.end());
+  const std::vector<int> names = connected(next);
+  for (const int name : places) {
+    const auto held = base_->copies.find(name);
+    const bool is_left = held != base_->copies.end();
+    request.holders.push_back(is_left ? number_of(names, name) : -1);
+    copies.complete.push_back(is_left ? held->second.complete : CopyParts{});
+  }
+  for (const std::vector<int>& guards : guards_of(before)) {
+    std::vector<int>& of_stage = copies.guards.emplace_back();
+    for (const int guard : guards) of_stage.push_back(number_of(places, guard));
+  }
+  return request;
+}
+
+Status GuardedChain::run(const GuardedGeneration& next) {
+  generation_ = generation_.next();
+  plans_[generation_.value] = plan_of(next, options_);
+  Run run(*this, next);
+  run.run();
+  members_.clear();
+  received_bytes_ = 0;
+  const std::vector<int> names = connected(next);
+  for (std::size_t number = 0; number < names.size(); ++number) {
+    members_[names[number]] = run.members[number];
+    received_bytes_ += run.received_bytes[number];
+    const Status& ended = run.members[number].ended;
+    if (!ended && (next.dies.empty() || !follows_from_a_death(ended.error()))) return ended;
+  }
+  const bool is_meant = std::any_of(next.dies.begin(), next.dies.end(), [](const auto& dies) { return dies.second; });
+  const bool died =
+      std::any_of(members_.begin(), members_.end(), [](const auto& member) { return member.second.died; });
+  if (is_meant && !died) return Error{ErrorCode::kInternal, "nobody came to where it was to die", ""};
+  return choose_base(next);
+}
+
+// Whether those who are left have every stage, told another way than the product does.
+bool GuardedChain::covers(const GuardedGeneration& last, Version version) const {
+  const scheduler::Placement placement = scheduler::placement_of(plan_of(last, options_));
+  const std::vector<std::vector<int>> guards = guards_of(last);
+  const auto has = [&](int name, auto part) {
+    if (last.dies.contains(name)) return false;
+    const auto state = members_.at(name).copies->at(version);
+    return state != nullptr && state->complete.*part;
+  };
+  for (int stage = 0; stage < placement.stages(); ++stage) {
+    bool is_there = std::any_of(guards[stage].begin(), guards[stage].end(),
+                                [&](int guard) { return has(guard, &CopyParts::guarded); });
+    for (int group = 0; group < last.width; ++group) {
+      is_there = is_there || has(last.workers[group * last.depth + placement.owner_of(stage)], &CopyParts::owned);
+    }
+    if (!is_there) return false;
+  }
+  return true;
+}
+
+Status GuardedChain::choose_base(const GuardedGeneration& last) {
+  for (std::int64_t version = std::max(newest_update(), version_.value); version >= 0; --version) {
+    if (!covers(last, {version})) continue;
+    take_base(last, {version});
+    return {};
+  }
+  if (newest_update() > 0) return Error{ErrorCode::kUnavailable, "those who are left have no version in common", ""};
+  // Nobody has forgotten the base yet.
+  for (const auto& [name, test] : last.dies) {
+    if (base_) base_->copies.erase(name);
+  }
+  return {};
+}
+
+void GuardedChain::take_base(const GuardedGeneration& last, Version version) {
+  base_.emplace();
+  base_->generation = last;
+  version_ = version;
+  for (const auto& [name, member] : members_) {
+    const auto state = member.copies->at(version);
+    if (state == nullptr || last.dies.contains(name)) continue;
+    CopiedState& kept = base_->copies[name] = *state;
+    std::vector<WindowHistory> known = member.uncommitted;
+    known.insert(known.end(), kept.resume.history.begin(), kept.resume.history.end());
+    kept.resume.history = untold_history(std::move(known), Position{0}, kept.resume.position, options_.schedule.window);
+  }
+}
+
+std::int64_t GuardedChain::newest_update() const {
+  std::int64_t newest = 0;
+  for (const auto& [name, member] : members_) newest = std::max(newest, member.updates);
+  return newest;
+}
+
+std::vector<WindowHistory> GuardedChain::history() const {
+  if (!base_) return {};
+  const auto knows = std::find_if(base_->copies.begin(), base_->copies.end(),
+                                  [this](const auto& copies) { return !is_spare(copies.first); });
+  return knows->second.resume.history;
+}
+
+bool GuardedChain::is_spare(int name) const { return number_of(base_->generation.spares, name) >= 0; }
+
+Result<TrainedState> GuardedChain::state() const {
+  std::vector<HeldState> held;
+  for (const auto& [name, copies] : base_->copies) {
+    HeldState& one = held.emplace_back();
+    one.resume = copies.resume;
+    if (is_spare(name)) one.resume.history = history();  // nobody tells it the past
+    if (copies.complete.owned) one.stages.insert(one.stages.end(), copies.owned.begin(), copies.owned.end());
+    if (copies.complete.guarded) one.stages.insert(one.stages.end(), copies.guarded.begin(), copies.guarded.end());
+  }
+  return joined(held, options_.model);
+}
+
+std::string GuardedChain::difference_from_reference() const {
+  if (!base_) return version_ == Version{0} ? "" : "no base";
+  const auto state = this->state();
+  if (!state) return state.error().message;
+  TrainHooks hooks;
+  add_mixing_hooks(options_.model, hooks);
+  if (!poisoned.empty()) {
+    hooks.make_stage = [this](const StageRequest& request) { return make_poisoned_stage(request, poisoned); };
+  }
+  ReferenceRun reference(options_, *data_, hooks);
+  for (const WindowHistory& past : history()) {
+    const auto step = reference.run({past.window, past.first, past.end, past.generation,
+                                     plans_.at(past.generation.value), past.flushed, past.skipped});
+    if (!step) return step.error().message;
+    if (step->losses != past.losses) return "losses of window " + std::to_string(past.window);
+  }
+  return difference_between(state_of(reference, options_.schedule.window), *state);
+}
+
+}  // namespace everstep::trainer

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/trainer/guard/mortal_transport.h"
+#include "tests/trainer/handover/trained_state.h"
+#include "trainer/state_copies.h"
+#include "trainer/state_transfer.h"
+#include "trainer/train_loop.h"
+
+namespace everstep::trainer {
+
+// One generation of a chain. Workers have names that they keep.
+struct GuardedGeneration {
+  scheduler::ScheduleKind kind = scheduler::ScheduleKind::kOneFOneB;
+  int depth = 1;
+  int width = 1;
+  std::vector<int> workers;           // by place in the plan
+  int redundancy = 1;                 // guards of every stage, in addition to its owners
+  std::vector<int> spares = {};       // guard before any worker does
+  std::vector<int> donors = {};       // of the generation before, that only hand over
+  std::map<int, CallTest> dies = {};  // by name: where it does; every one of them is gone when the generation ends
+};
+
+inline CallTest at_call(std::int64_t number) {
+  return [number](const TransportCall& call) { return call.number == number; };
+}
+
+// The `nth` frame of this kind that it sends from that window (of copies: version) on.
+CallTest at_send(FrameKind kind, std::int64_t window, int nth = 0);
+
+// Generations that follow each other: each trains on threads until it ends or somebody dies, and the next starts from
+// the copies in the memory of those who are left.
+class GuardedChain {
+ public:
+  explicit GuardedChain(TrainOptions options);
+
+  // What one worker or spare of the last generation had when it ended.
+  struct Member {
+    std::shared_ptr<StateCopies> copies;
+    Status ended;
+    bool died = false;                            // on the way; others that are gone went after the end
+    std::int64_t calls = 0;                       // to its transport, while it trained
+    std::int64_t updates = 0;                     // the newest that it made: all had met at its exchange
+    std::vector<WindowHistory> uncommitted = {};  // what it handed to its sink, which commits nothing
+  };
+
+  // Runs one generation from the base. The base is then the newest version that those who are left have in full: an
+  // error says that there is none, or that somebody failed for another reason than a death.
+  Status run(const GuardedGeneration& next);
+
+  // The base, and how it came to be.
+  Version version() const { return version_; }
+  Result<TrainedState> state() const;
+  std::vector<WindowHistory> history() const;
+  // Re-runs that in one process and compares every bit. Empty, or the first difference in words.
+  std::string difference_from_reference() const;
+
+  const std::map<int, Member>& members() const { return members_; }
+  std::int64_t newest_update() const;  // that anybody made in the last generation, dead or alive; 0: nobody made any
+  const TrainOptions& options() const { return options_; }
+  std::int64_t received_bytes() const { return received_bytes_; }
+
+  // Between the workers of one generation; threads' own, unless set.
+  std::function<std::vector<std::unique_ptr<Transport>>(int workers)> make_transports;
+
+  std::set<std::int64_t> poisoned;  // positions whose gradients are not finite
+
+  // Others than the product's, to prove that a mistake would be noticed.
+  std::function<Result<TrainResult>(const TrainOptions&, const DataSource&, Transport&, const TrainHooks&)> train_with;
+  std::function<void(int name, MortalTransport&)> change_transport;
+
+ private:
+  class Run;
+  struct Base {
+    GuardedGeneration generation;
+    std::map<int, CopiedState> copies;  // by name
+  };
+
+  TrainOptions options_under(const GuardedGeneration& next) const;
+  TransferRequest change_to(const GuardedGeneration& next) const;
+  bool is_spare(int name) const;  // of the base
+  Status choose_base(const GuardedGeneration& last);
+  void take_base(const GuardedGeneration& last, Version version);
+  bool covers(const GuardedGeneration& last, Version version) const;
+
+  TrainOptions options_;
+  std::unique_ptr<DataSource> data_;
+  Generation generation_;
+  std::optional<Base> base_;
+  Version version_;
+  std::map<int, Member> members_;
+  std::map<std::int64_t, scheduler::Plan> plans_;
+  std::int64_t received_bytes_ = 0;
+};
+
+}  // namespace everstep::trainer
