@@ -133,6 +133,7 @@ struct TrainingEnded {
   bool lost_is_dead = false;     // its connection closed; else it was silent
   std::optional<Error> error;
   bool base_is_damaged = false;  // kBroken: the checkpoint that the generation starts from cannot be read as it is
+  bool is_faulty = false;        // kBroken: what this worker computes cannot be trusted
 };
 
 // Somebody wants this worker to leave: a signal, a notice of the cloud, `everstep drain`.

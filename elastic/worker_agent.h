@@ -53,6 +53,7 @@ inline constexpr Tick kRetryAfter = kTicksPerSecond / 5;
 //  * whoever cannot read the checkpoint to start from leaves and says so: others may have better luck, and if nobody
 //  has,
 //    a job that ends is better than one that tries for ever
+//  * so does whoever is found to be faulty
 //  * a drain that saves lets the leaving go once they stopped; one that ends the job, everybody who was there by then
 class WorkerAgent {
  public:

@@ -90,7 +90,7 @@ Result<std::vector<UpdateRecord>> Worker::evaluate_range(std::int64_t begin, std
   for (int worker = 0; worker < plan_workers(); ++worker) {
     const std::vector<EvaluationOp> ops = evaluation_ops(shape_, begin, end, worker);
     const auto losses = std::count_if(ops.begin(), ops.end(), [&](const auto& op) { return op.stage == last_stage; });
-    capacities.push_back({0, static_cast<std::size_t>(losses)});
+    capacities.push_back({0, static_cast<std::size_t>(losses), 0});
   }
   return exchange_records(transport_, header, capacities, record, options_.peer_timeout);
 }

@@ -18,6 +18,7 @@
 #include "trainer/held_state.h"
 #include "trainer/learning_rate.h"
 #include "trainer/optimizer.h"
+#include "trainer/replica_check.h"
 #include "trainer/stage_compute.h"
 #include "trainer/state_copies.h"
 #include "trainer/stop_requests.h"
@@ -45,6 +46,10 @@ struct TrainOptions {
   // Per stage, who besides its owners keeps copies of its owner state: numbers in the transport, of workers of the plan
   // or of spares behind them that call guard(). Needs hooks.copies; empty: nobody does.
   std::vector<std::vector<int>> guards;
+
+  // Windows between comparisons of the replicas' weights; 1 finds every flipped bit before an update can spread what it
+  // did. 0: never. Needs hooks.hash_weights.
+  std::int64_t compare_replicas_every = 0;
 
   std::uint64_t lineage = 0;
   Generation generation;
@@ -82,6 +87,10 @@ struct TrainHooks {
   // Fills the buffers of `state` that are not empty from the checkpoint to resume from, on every worker and for every
   // chunk it holds.
   std::function<Status(const StageLayout&, const StageState& state)> restore;
+
+  std::function<std::uint64_t(const Buffer& weights)> hash_weights;
+  // On every worker, before train() fails with kDataLoss because of it.
+  std::function<void(const WrongReplica&)> on_wrong_replica;
 
   FlightRecorder* recorder = nullptr;
 

@@ -82,11 +82,14 @@ Result<std::vector<UpdateRecord>> exchange_records(Transport& transport, const F
   return decode_all(capacities, all);
 }
 
-std::vector<RecordCapacity> record_capacities(const Schedule& schedule, const std::vector<StageLayout>& layouts) {
+std::vector<RecordCapacity> record_capacities(const Schedule& schedule, const std::vector<StageLayout>& layouts,
+                                              bool compares_replicas) {
   std::vector<RecordCapacity> capacities;
   for (int worker = 0; worker < static_cast<int>(schedule.workers.size()); ++worker) {
     RecordCapacity capacity;
-    for (const int stage : schedule.placement.stages_on(schedule.device_of(worker))) {
+    const std::vector<int> stages = schedule.placement.stages_on(schedule.device_of(worker));
+    if (compares_replicas) capacity.weight_hashes = stages.size();
+    for (const int stage : stages) {
       if (schedule.placement.owner_of(stage) != schedule.device_of(worker)) continue;
       capacity.sums_of_squares += layouts[stage].entries.size();
     }

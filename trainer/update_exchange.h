@@ -20,10 +20,10 @@ Result<std::vector<UpdateRecord>> exchange_records(Transport& transport, const F
                                                    const std::vector<RecordCapacity>& capacities,
                                                    const UpdateRecord& mine, std::chrono::milliseconds timeout);
 
-// What each worker's record holds under this schedule: the entries of the stages it owns, and as many losses as
-// minibatches end on it in a window. `layouts` is per stage.
+// What each worker's record holds under this schedule: the entries of the stages it owns, as many losses as minibatches
+// end on it in a window, and a hash of each of its chunks if replicas are compared. `layouts` is per stage.
 std::vector<RecordCapacity> record_capacities(const scheduler::Schedule& schedule,
-                                              const std::vector<StageLayout>& layouts);
+                                              const std::vector<StageLayout>& layouts, bool compares_replicas = false);
 
 // What everybody concludes from the records: a pure function, so all conclude the same.
 struct UpdateDecision {

@@ -9,11 +9,12 @@
 namespace everstep::trainer {
 namespace {
 
-constexpr std::uint32_t kFormat = 3;
+constexpr std::uint32_t kFormat = 4;
 constexpr std::size_t kFixedBytes =
     32;  // format, a flag, the stop, a flag, a reserved byte, busy, elapsed, number of losses
 constexpr std::size_t kBytesPerSum = 8;
 constexpr std::size_t kBytesPerLoss = 16;
+constexpr std::size_t kBytesPerHash = 8;
 
 std::uint64_t bits_of(double value) { return std::bit_cast<std::uint64_t>(value); }
 
@@ -22,12 +23,12 @@ double next_double(WireReader& reader) { return std::bit_cast<double>(reader.get
 }  // namespace
 
 std::size_t RecordCapacity::bytes() const {
-  return kFixedBytes + sums_of_squares * kBytesPerSum + losses * kBytesPerLoss;
+  return kFixedBytes + sums_of_squares * kBytesPerSum + losses * kBytesPerLoss + weight_hashes * kBytesPerHash;
 }
 
 void encode_record(const UpdateRecord& record, const RecordCapacity& capacity, std::span<std::byte> bytes) {
   EVERSTEP_CHECK(bytes.size() == capacity.bytes() && record.sums_of_squares.size() == capacity.sums_of_squares &&
-                     record.losses.size() <= capacity.losses,
+                     record.losses.size() <= capacity.losses && record.weight_hashes.size() <= capacity.weight_hashes,
                  "an update record that does not fit the plan");
   WireWriter writer;
   writer.put(kFormat);
@@ -39,6 +40,9 @@ void encode_record(const UpdateRecord& record, const RecordCapacity& capacity, s
   writer.put(record.elapsed);
   writer.put(static_cast<std::uint64_t>(record.losses.size()));
   for (const double sum : record.sums_of_squares) writer.put(bits_of(sum));
+  for (std::size_t i = 0; i < capacity.weight_hashes; ++i) {
+    writer.put(i < record.weight_hashes.size() ? record.weight_hashes[i] : std::uint64_t{0});
+  }
   for (const MinibatchLoss& loss : record.losses) {
     writer.put(std::int64_t{loss.minibatch});
     writer.put(bits_of(loss.loss));
@@ -68,6 +72,7 @@ Result<UpdateRecord> decode_record(const RecordCapacity& capacity, std::span<con
                  "do all workers run the same build?"};
   }
   for (std::size_t i = 0; i < capacity.sums_of_squares; ++i) record.sums_of_squares.push_back(next_double(reader));
+  for (std::size_t i = 0; i < capacity.weight_hashes; ++i) record.weight_hashes.push_back(reader.get<std::uint64_t>());
   for (std::uint64_t i = 0; i < losses; ++i) {
     const auto minibatch = static_cast<int>(reader.get<std::int64_t>());
     record.losses.push_back({minibatch, next_double(reader)});

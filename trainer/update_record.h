@@ -29,6 +29,7 @@ struct UpdateRecord {
   Tick elapsed = 0;                     // since the last exchange
   std::vector<double> sums_of_squares;  // per entry of the stages this worker owns, stages ascending
   std::vector<MinibatchLoss> losses;    // of the window's minibatches that ended here
+  std::vector<std::uint64_t> weight_hashes{};  // per chunk, stages ascending; empty or 0 where they are not compared
 
   bool operator==(const UpdateRecord&) const = default;
 };
@@ -38,6 +39,7 @@ struct UpdateRecord {
 struct RecordCapacity {
   std::size_t sums_of_squares = 0;
   std::size_t losses = 0;
+  std::size_t weight_hashes = 0;
 
   std::size_t bytes() const;
 };

@@ -71,7 +71,7 @@ Status Worker::prepare(const DataSource& data) {
   for (int stage = 0; stage < shape_.placement.stages(); ++stage) {
     layouts_.push_back(layout_of(options_.model, options_.cuts[stage], options_.cuts[stage + 1]));
   }
-  capacities_ = record_capacities(shape_, layouts_);
+  capacities_ = record_capacities(shape_, layouts_, options_.compare_replicas_every > 0);
   if (options_.resume) start_from(*options_.resume);
   for (const int stage : shape_.placement.stages_on(shape_.device_of(transport_.worker()))) {
     auto chunk = make_chunk(stage, data);

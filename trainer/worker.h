@@ -133,6 +133,8 @@ class Worker {
   void stash_weights();
   UpdateRecord record_of(std::int64_t window);
   void apply(const UpdateDecision& decision, std::int64_t window);
+  bool compares_replicas(std::int64_t window) const;
+  Status check_replicas(const std::vector<UpdateRecord>& records, std::int64_t window) const;
   double learning_rate_after(std::int64_t window) const;
   Status share_weights(std::int64_t window);
   void zero_gradients(std::int64_t window, bool owned_too);

@@ -19,6 +19,7 @@ Status Worker::update(const scheduler::Op& op) {
   auto records = exchange_records(transport_, header, capacities_, record_of(op.window), options_.peer_timeout);
   recorder_.input_ready(hooks_.now());
   if (!records) return records.error();
+  EVERSTEP_TRY(check_replicas(*records, op.window));
   keep_newest_copy();
   const UpdateDecision decision = decide_update(shape_, layouts_, *records);
   const bool saves = next_cut(decision, op.window).at_update;
@@ -53,6 +54,7 @@ UpdateRecord Worker::record_of(std::int64_t window) {
   for (Chunk& chunk : chunks_) {
     const bool overflowed = chunk.compute->take_overflow(static_cast<int>(window % 2));
     record.finite = record.finite && !overflowed && !std::exchange(chunk.overflowed, false);
+    if (compares_replicas(window)) record.weight_hashes.push_back(hooks_.hash_weights(chunk.memory.weights));
     if (!chunk.optimizer) continue;
     const std::vector<double> sums = chunk.optimizer->sums_of_squares(chunk.memory.gradients[window % 2]);
     record.sums_of_squares.insert(record.sums_of_squares.end(), sums.begin(), sums.end());
@@ -65,6 +67,19 @@ UpdateRecord Worker::record_of(std::int64_t window) {
   record.busy = std::exchange(busy_, 0);
   record.elapsed = now - std::exchange(last_exchange_, now);
   return record;
+}
+
+bool Worker::compares_replicas(std::int64_t window) const {
+  return options_.compare_replicas_every > 0 && (window + 1) % options_.compare_replicas_every == 0;
+}
+
+Status Worker::check_replicas(const std::vector<UpdateRecord>& records, std::int64_t window) const {
+  const auto wrong = compares_replicas(window) ? find_wrong_replica(shape_, records) : std::nullopt;
+  if (!wrong) return {};
+  // Everybody must come to know it, above all the one that it is about.
+  EVERSTEP_TRY(transport_.flush(options_.peer_timeout));
+  if (hooks_.on_wrong_replica) hooks_.on_wrong_replica(*wrong);
+  return error_of(*wrong);
 }
 
 void Worker::apply(const UpdateDecision& decision, std::int64_t window) {

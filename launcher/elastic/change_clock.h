@@ -18,10 +18,11 @@ class ChangeClock {
     times_.last_op = last_op == 0 ? now : last_op;
     times_.ended = now;
   }
-  // Whoever did not train in the generation before has not waited since the one it trained in last.
-  void seen(Tick now) {
+  // A generation is open. Whoever stood by in the one before has not waited since the one it trained in last; whoever
+  // was to train there and never came to it waits still.
+  void seen(Tick now, bool stood_by) {
     const std::scoped_lock lock(mutex_);
-    if (times_.ended < times_.seen) times_.ended = times_.last_op = 0;
+    if (stood_by) times_.ended = times_.last_op = 0;
     times_.seen = now;
   }
   void connected(Tick now) { mark(times_.connected, now); }

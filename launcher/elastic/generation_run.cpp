@@ -174,6 +174,7 @@ TrainingEnded GenerationRun::broken(const Error& error) {
   trainer::Transport& transport = *start_.connection.transport;
   TrainingEnded ended{
       start_.generation.group.attempt, TrainingEnded::How::kBroken, held_copies(), {}, false, error, base_is_damaged_};
+  ended.is_faulty = is_faulty_;
   if (const auto lost = transport.lost(); lost && !is_aborted_) {
     ended.lost = start_.generation.group.connected()[lost->worker];
     ended.lost_is_dead = lost->how == trainer::LostPeer::How::kClosed;
@@ -279,6 +280,7 @@ trainer::TrainHooks GenerationRun::hooks() {
   hooks.stops = &stops_;
   hooks.checkpoints = writer_.get();
   hooks.copies = copies_.get();
+  hooks.on_wrong_replica = [this](const trainer::WrongReplica& wrong) { is_faulty_ = wrong.worker == number_; };
   hooks.on_begin = callbacks_.on_moved;
   hooks.on_step = [this](const trainer::StepReport& report) {
     start_.held.reset();

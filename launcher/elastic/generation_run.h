@@ -112,6 +112,7 @@ class GenerationRun {
   std::optional<storage::Manifest> manifest_;
   std::shared_ptr<trainer::StateCopies> copies_;  // none: none are kept
   bool base_is_damaged_ = false;
+  bool is_faulty_ = false;
   std::atomic<bool> is_aborted_{false};
   std::mutex transport_mutex_;  // between the training thread that leaves the transport and others that look at it
   bool has_left_ = false;

@@ -128,6 +128,7 @@ class Incarnation {
   Tick progress_shown_ = 0;
   std::int64_t redone_ = 0;  // minibatches of the generation before that this one runs again
   elastic::Revision generation_seen_ = 0;
+  bool stands_by_ = true;  // in the generation that was seen last
   elastic::Revision head_seen_ = 0;
   elastic::Revision abandoned_seen_ = 0;
   LeaseKeeper keeper_;  // last: its thread uses the mailbox

@@ -24,7 +24,7 @@ using Names = std::span<const std::string_view>;
 constexpr std::array<std::string_view, 3> kLength{"steps", "lr-steps", "min-lr"};
 constexpr std::array<std::string_view, 9> kPlan{"workers", "schedule",    "depth",      "pipelines", "width",
                                                 "shapes",  "synchronous", "memory-gib", "redundancy"};
-constexpr std::array<std::string_view, 1> kEqualBits{"recompute"};
+constexpr std::array<std::string_view, 2> kEqualBits{"recompute", "compare-replicas"};
 constexpr std::array<std::string_view, 6> kProcesses{"bind", "port", "timeout", "output", "trace", "json"};
 constexpr std::array<std::string_view, 7> kCheckpoints{"checkpoint-dir", "checkpoint-every", "keep-last",  "keep-every",
                                                        "keep-best",      "resume",           "secret-file"};

@@ -3,6 +3,7 @@
 #include "launcher/train/train_plan.h"
 #include "trainer/emulated/emulated_stage.h"
 #include "trainer/torch/torch_stage.h"
+#include "trainer/ucx/payload_checksum.h"
 
 namespace everstep::launcher {
 namespace {
@@ -25,6 +26,7 @@ void compute(const trainer::ModelConfig& model, trainer::TrainHooks& hooks) {
 }  // namespace
 
 void add_stage_hooks(const TrainRequest& request, const scheduler::Plan& plan, trainer::TrainHooks& hooks) {
+  hooks.hash_weights = trainer::payload_checksum;
   if (request.emulation) {
     emulate(*request.emulation, plan, hooks);
   } else {

@@ -94,6 +94,11 @@ Options plan_options() {
        .default_text = "1",
        .help = "So many workers may be lost at once without going back to a checkpoint: costs memory for two more "
                "copies of what each worker owns, K times; 0: none"},
+      {.name = "compare-replicas",
+       .value_name = "K",
+       .default_text = "10",
+       .help = "Compare the replicas' weights every K updates: 1 finds every flipped bit before it reaches a "
+               "checkpoint; 0: never"},
       {.name = "memory-gib",
        .value_name = "X",
        .help = "Memory of one worker for training; if not set, an equal share of the host's"},

@@ -103,7 +103,8 @@ Result<TrainPlan> make_train_plan(const TrainRequest& request) {
 }
 
 Result<TrainPlan> make_train_plan(const TrainRequest& request, const Workers& workers, const Plan* previous) {
-  const scheduler::ModelProfile saved = profile_of(request.options.model, request.options.accumulation, kFlopsPerWorker);
+  const scheduler::ModelProfile saved =
+      profile_of(request.options.model, request.options.accumulation, kFlopsPerWorker);
   scheduler::ModelProfile profile = saved;
   if (request.options.stash) profile.weight_bytes *= 2;
   EVERSTEP_TRY(check(profile));

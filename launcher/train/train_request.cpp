@@ -210,6 +210,7 @@ TrainRequest read_train_request(const Config& config, std::int64_t host_memory_b
     reader.refuse("window", "with --reproducible it is at most " + std::to_string(trainer::kFixedPointAddends));
   }
   options.stash = values.flag("stash");
+  options.compare_replicas_every = values.integer("compare-replicas", {.min = 0});
   if (options.stash && request.plan.kind != scheduler::ScheduleKind::kAmdp) {
     reader.refuse("stash", "only --schedule=amdp has two versions of the weights");
   }

@@ -12,9 +12,9 @@ namespace everstep::trainer {
 // Host memory for tensors that keeps freed blocks for the next request of their size, because a training step asks for
 // the same sizes again and again and the kernel would otherwise take the pages away and zero new ones each time.
 //
-// What it holds, used or not, stays below 17/16 of the most that was in use at once since it was made or told to forget,
-// plus 16 MiB. Blocks are aligned for every vector instruction, and may be freed by any thread. It must outlive its
-// blocks.
+// What it holds, used or not, stays below 17/16 of the most that was in use at once since it was made or told to
+// forget, plus 16 MiB. Blocks are aligned for every vector instruction, and may be freed by any thread. It must outlive
+// its blocks.
 class CachingAllocator final : public c10::Allocator {
  public:
   // Throws std::bad_alloc.

@@ -103,13 +103,96 @@ GroupRecord group_of(std::int64_t generation, std::uint32_t nonce) {
   return group;
 }
 
+// Trains in generation 1 under attempt 5.
+class TrainingAgent : public Agent {
+ protected:
+  void SetUp() override {
+    register_it();
+    for (const std::uint64_t number : {1, 2}) view.apply({{false, {keys.member(worker(number)), "somebody", 2, 2, 0}}});
+    open(1, 5, std::nullopt);
+  }
+
+  void open(std::int64_t generation, std::uint32_t nonce, std::optional<GroupRecord> from) {
+    GenerationRecord record{group_of(generation, nonce), worker(2), {}, std::move(from), ""};
+    if (record.from) record.base = {Base::Kind::kCopies, {16}, {}};
+    if (record.from) record.holders = {{worker(1), true, true}};
+    const Revision revision = 10 * generation;
+    view.apply({{false, {keys.generation(), to_text(record), revision, revision, 0}}});
+    step(Looked{});
+    ASSERT_THAT(all<Begin>(step(Connected{record.group.attempt})), SizeIs(1));
+  }
+
+  // What it writes about what it holds because of that; the store takes all that it is sent.
+  std::optional<HeldRecord> told_after(const AgentEvent& event) {
+    std::optional<HeldRecord> held;
+    std::vector<Send> sends = all<Send>(step(event));
+    for (Revision revision = 100; !sends.empty(); ++revision) {
+      for (const KvOp& op : sends.front().txn.then) {
+        if (op.key.starts_with(keys.all_held())) held = *parse_held(op.value);
+      }
+      sends = all<Send>(step(Replied{sends.front().request, TxnReply{true, revision, {{}}}}));
+    }
+    return held;
+  }
+
+  static TrainingEnded broken(const Attempt& attempt, std::vector<HeldCopy> copies) {
+    TrainingEnded ended;
+    ended.attempt = attempt;
+    ended.held.copies = std::move(copies);
+    ended.error = Error{ErrorCode::kUnavailable, "a peer died", ""};
+    return ended;
+  }
+};
+
+TEST_F(TrainingAgent, LeavesWhenItIsFoundToBeFaulty) {
+  TrainingEnded ended = broken({{1}, 5}, {});
+  ended.is_faulty = true;
+  EXPECT_THAT(all<Exit>(step(ended)), SizeIs(1));
+}
+
+TEST_F(TrainingAgent, TellsWhichCopiesItHas) {
+  const HeldCopy copy{{1}, {16}, true, true};
+  const auto held = told_after(broken({{1}, 5}, {copy}));
+  ASSERT_TRUE(held);
+  EXPECT_EQ(held->copies, std::vector{copy});
+}
+
+// Peers that made the first update have forgotten the old ones; peers that did not may lack the new ones.
+TEST_F(TrainingAgent, TellsOldAndNewCopiesUntilTheFirstUpdate) {
+  const HeldCopy old{{1}, {16}, true, true};
+  const HeldCopy next{{2}, {16}, true, false};
+  told_after(broken({{1}, 5}, {old}));
+  open(2, 6, group_of(1, 5));
+  const auto held = told_after(broken({{2}, 6}, {next}));
+  ASSERT_TRUE(held);
+  EXPECT_EQ(held->copies, (std::vector{next, old}));
+}
+
+TEST_F(TrainingAgent, ForgetsOldCopiesWithTheFirstUpdate) {
+  const HeldCopy next{{2}, {16}, true, true};
+  told_after(broken({{1}, 5}, {{{1}, {16}, true, true}}));
+  open(2, 6, group_of(1, 5));
+  told_after(FirstUpdate{{{2}, 6}});
+  const auto held = told_after(broken({{2}, 6}, {next}));
+  ASSERT_TRUE(held);
+  EXPECT_EQ(held->copies, std::vector{next});
+}
+
+// The first death ended the transport; of the second nobody else would tell.
+TEST_F(TrainingAgent, EvictsWhoeverDiesAfterItBrokeOff) {
+  told_after(broken({{1}, 5}, {}));
+  const std::vector<Send> sends = all<Send>(step(PeerDied{{{1}, 5}, worker(2)}));
+  ASSERT_THAT(sends, SizeIs(1));
+  EXPECT_EQ(sends.front().txn.then.front().key, keys.member(worker(2)));
+  EXPECT_EQ(sends.front().txn.then.front().kind, KvOp::Kind::kDelete);
+}
+
 // Found by the simulator: it connected a second time for the same attempt, while peers had the first connection.
 TEST_F(Agent, KeepsWhatItConnectsForAProposalWhenItObeysTheGenerationBefore) {
   register_it();
   view.apply({{false, {keys.proposal(), to_text(group_of(2, 7)), 3, 3, 0}}});
   EXPECT_THAT(all<Connect>(step(Looked{})), SizeIs(1));
-  view.apply(
-      {{false, {keys.generation(), to_text(GenerationRecord{group_of(1, 5), worker(2), {}, {}, ""}), 4, 4, 0}}});
+  view.apply({{false, {keys.generation(), to_text(GenerationRecord{group_of(1, 5), worker(2), {}, {}, ""}), 4, 4, 0}}});
   const Decision obeys = step(Looked{});
   EXPECT_THAT(all<Disconnect>(obeys), IsEmpty());
   ASSERT_THAT(all<Connect>(obeys), SizeIs(1));

@@ -40,6 +40,18 @@ TEST(TrainPlan, LaysOutKindsThatThePlannerOnlyComparesWith) {
             plan_of({"--workers=4", "--schedule=1f1b", "--depth=2", "--width=2"})->predicted_bytes);
 }
 
+TEST(TrainPlan, CountsWhatCheckpointsAreWrittenFrom) {
+  const auto bytes = [](const std::string& schedule, bool saves) {
+    std::vector<std::string> args{"--workers=2", "--depth=2", "--etcd=none", "--schedule=" + schedule};
+    if (saves) args.emplace_back("--checkpoint-dir=checkpoints");
+    return plan_of(args)->predicted_bytes;
+  };
+  const std::int64_t flushed = bytes("1f1b", true) - bytes("1f1b", false);
+  const std::int64_t live = bytes("amdp", true) - bytes("amdp", false);
+  EXPECT_GT(flushed, 0);
+  EXPECT_EQ(3 * live, 4 * flushed) << "weights and two moments; in a running pipeline the weights before, too";
+}
+
 TEST(TrainPlan, RefusesWhatCannotWork) {
   const auto reason = [](std::vector<std::string> args) { return plan_of(std::move(args)).error().message; };
   EXPECT_THAT(reason({"--workers=4", "--depth=4", "--window=3"}), HasSubstr("window of at least as many minibatches"));

@@ -1,3 +1,8 @@
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <utility>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -73,38 +78,84 @@ class KeepsAfterTheStep final : public Careless<KeepsAfterTheStep> {
   void keep_newest_copy() override {}
 };
 
-// A generation whose worker 1 dies, with its copies of version 3 and later lost on the way or not.
+// Lets the newest version take the place of the one before as soon as it has it, whether others have it or not.
+class KeepsBeforeTheExchange final : public Careless<KeepsBeforeTheExchange> {
+ public:
+  using Careless::Careless;
+
+ private:
+  Status finish_copies() override {
+    EVERSTEP_TRY(Worker::finish_copies());
+    kept().keep_newest();
+    return {};
+  }
+  void keep_newest_copy() override {}
+};
+
+GuardedGeneration amdp4(CallTest dies) {
+  return {ScheduleKind::kAmdp, 4, 1, {0, 1, 2, 3}, 1, {}, {}, {{1, std::move(dies)}}};
+}
+
+std::string difference_after(GuardedChain& chain, const GuardedGeneration& next) {
+  const Status ran = chain.run(next);
+  return ran ? chain.difference_from_reference() : ran.error().message;
+}
+
+// Worker 1 dies.
 template <typename WorkerKind>
-std::string difference_with(bool copies_are_late, const CallTest& dies) {
+std::string difference_after_a_death(const CallTest& dies) {
   GuardedChain chain(chain_options(14, 6));
   chain.train_with = WorkerKind::train;
-  if (copies_are_late) {
-    chain.change_transport = [](int name, MortalTransport& transport) {
-      if (name != 1) return;
-      transport.loses = [](const TransportCall& call) {
-        return call.header.kind == FrameKind::kCopy && call.header.window >= 3;
-      };
+  return difference_after(chain, amdp4(dies));
+}
+
+void lose_copies_of_worker_1(int name, MortalTransport& transport) {
+  if (name != 1) return;
+  transport.loses = [](const TransportCall& call) {
+    return call.header.kind == FrameKind::kCopy && call.header.window >= 3;
+  };
+}
+
+// Worker 1's copies of version 3 and later are lost on the way. It dies later on, when those who have theirs have come
+// to that exchange: worker 2, its guard, should be missing there.
+template <typename WorkerKind>
+std::string difference_after_late_copies(std::int64_t exchange) {
+  GuardedChain chain(chain_options(14, 6));
+  chain.train_with = WorkerKind::train;
+  std::atomic<int> came = 0;
+  chain.change_transport = [&](int name, MortalTransport& transport) {
+    lose_copies_of_worker_1(name, transport);
+    if (name != 0 && name != 3) return;
+    transport.observe = [&came, exchange, is_seen = false](const TransportCall& call) mutable {
+      const bool joins = call.header.kind == FrameKind::kRecord && call.header.window == exchange;
+      if (joins && !std::exchange(is_seen, true)) came.fetch_add(1);
     };
-  }
-  const Status ran = chain.run({ScheduleKind::kAmdp, 4, 1, {0, 1, 2, 3}, 1, {}, {}, {{1, dies}}});
-  if (!ran) return ran.error().message;
-  return chain.difference_from_reference();
+  };
+  const auto dies = [&](const TransportCall& call) {
+    if (call.header.kind != FrameKind::kRecord || call.header.window < exchange) return false;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (came < 2 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    return true;
+  };
+  return difference_after(chain, amdp4(dies));
 }
 
 TEST(GuardControls, NoMistakeIsNoDifference) {
-  EXPECT_EQ(difference_with<Careful>(false, at_send(FrameKind::kRecord, 4)), "");
-  EXPECT_EQ(difference_with<Careful>(false, at_send(FrameKind::kWeights, 3)), "");
-  // Copies that never come keep everybody at the exchange before which they are due.
-  EXPECT_EQ(difference_with<Careful>(true, at_send(FrameKind::kRecord, 3)), "");
+  EXPECT_EQ(difference_after_a_death<Careful>(at_send(FrameKind::kRecord, 4)), "");
+  EXPECT_EQ(difference_after_a_death<Careful>(at_send(FrameKind::kWeights, 3)), "");
+  EXPECT_EQ(difference_after_late_copies<Careful>(3), "");
 }
 
 TEST(GuardControls, AGuardThatJoinsTheExchangeEarlyIsNoticed) {
-  EXPECT_THAT(difference_with<JoinsTheExchangeEarly>(true, at_send(FrameKind::kRecord, 5)),
-              HasSubstr("weights of block"));
+  EXPECT_THAT(difference_after_late_copies<JoinsTheExchangeEarly>(5), HasSubstr("weights of block"));
+}
+
+TEST(GuardControls, AWorkerThatForgetsTheVersionBeforeTheExchangeIsNoticed) {
+  EXPECT_THAT(difference_after_late_copies<KeepsBeforeTheExchange>(3), HasSubstr("no version in common"));
 }
 
 TEST(GuardControls, AnOwnerThatKeepsAVersionAfterTheStepIsNoticed) {
-  EXPECT_THAT(difference_with<KeepsAfterTheStep>(false, at_send(FrameKind::kCopy, 4)), HasSubstr("weights of block"));
+  EXPECT_THAT(difference_after_a_death<KeepsAfterTheStep>(at_send(FrameKind::kCopy, 4)), HasSubstr("weights of block"));
 }
 
 }  // namespace

@@ -36,6 +36,8 @@ class MortalTransport final : public Transport {
   // Frames that are lost on the way, while the connection lives. None unless set.
   CallTest loses;
 
+  std::function<void(const TransportCall&)> observe;  // may be empty
+
   int worker() const override { return worker_; }
   int workers() const override { return workers_; }
 
@@ -73,6 +75,7 @@ class MortalTransport final : public Transport {
 
   TransportCall next_call(TransportCall::Kind kind, Channel channel, const FrameHeader& header) {
     const TransportCall call{calls_++, kind, channel, header};
+    if (observe) observe(call);
     if (!is_dead() && dies_at_ && dies_at_(call)) inner_.reset();
     return call;
   }

@@ -57,4 +57,22 @@ std::unique_ptr<StageCompute> make_counting_stage(const StageRequest& request, i
 
 std::unique_ptr<DataSource> make_no_data() { return std::make_unique<NoData>(); }
 
+TrainOptions counting_options(scheduler::ScheduleKind kind, int depth, int width, int window, int steps) {
+  TrainOptions options;
+  options.schedule.kind = kind;
+  options.schedule.depth = depth;
+  options.schedule.width = width;
+  options.schedule.window = window;
+  options.steps = steps;
+  const int stages = scheduler::Placement::make(kind, depth).value().stages();
+  options.model.shape = {"counting", scheduler::ModelFamily::kGpt, stages, 2, 1, 2, 2};
+  options.model.minibatch = 1;
+  for (int stage = 0; stage < stages; ++stage) options.cuts.push_back(stage);
+  options.cuts.push_back(options.model.blocks());
+  options.adam.clip_norm = 0;
+  options.learning_rate = {.peak = 0.5, .floor = 0.5, .decay = Decay::kConstant};
+  options.peer_timeout = std::chrono::seconds(20);
+  return options;
+}
+
 }  // namespace everstep::trainer

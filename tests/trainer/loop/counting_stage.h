@@ -38,6 +38,9 @@ class Sightings {
 std::unique_ptr<StageCompute> make_counting_stage(const StageRequest& request, int stage, int worker,
                                                   Sightings& sightings);
 
+// A model for it, one block per stage.
+TrainOptions counting_options(scheduler::ScheduleKind kind, int depth, int width, int window, int steps);
+
 // Minibatches that nobody looks at.
 std::unique_ptr<DataSource> make_no_data();
 

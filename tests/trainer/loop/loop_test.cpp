@@ -25,24 +25,6 @@ using scheduler::ScheduleRequest;
 
 Tick now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
-TrainOptions counting_options(ScheduleKind kind, int depth, int width, int window, int steps) {
-  TrainOptions options;
-  options.schedule.kind = kind;
-  options.schedule.depth = depth;
-  options.schedule.width = width;
-  options.schedule.window = window;
-  options.steps = steps;
-  const int stages = scheduler::Placement::make(kind, depth).value().stages();
-  options.model.shape = {"counting", scheduler::ModelFamily::kGpt, stages, 2, 1, 2, 2};
-  options.model.minibatch = 1;
-  for (int stage = 0; stage < stages; ++stage) options.cuts.push_back(stage);
-  options.cuts.push_back(options.model.blocks());
-  options.adam.clip_norm = 0;
-  options.learning_rate = {.peak = 0.5, .floor = 0.5, .decay = Decay::kConstant};
-  options.peer_timeout = std::chrono::seconds(20);
-  return options;
-}
-
 struct Outcome {
   std::vector<Result<TrainResult>> results;
   std::vector<std::vector<StepReport>> reports;  // per worker

@@ -41,7 +41,8 @@ TEST(CachingAllocator, ForgetsWhatNobodyUses) {
   allocator.forget();
   EXPECT_EQ(allocator.held_bytes(), allocator.used_bytes());
   for (std::size_t size = 1; size <= 32; ++size) allocator.allocate(size * kMebibyte);
-  EXPECT_LE(allocator.held_bytes(), (1 + 32 + 3 + 16 + 1) * kMebibyte) << "64 MiB were in use before, and count no more";
+  EXPECT_LE(allocator.held_bytes(), (1 + 32 + 3 + 16 + 1) * kMebibyte)
+      << "64 MiB were in use before, and count no more";
 }
 
 TEST(CachingAllocator, TakesBlocksBackFromOtherThreads) {

@@ -1,0 +1,280 @@
+#include "launcher/chaos/chaos_job.h"
+
+#include <algorithm>
+#include <csignal>
+#include <sstream>
+#include <utility>
+
+#include <sys/wait.h>
+
+#include "base/text.h"
+#include "elastic/etcd_client.h"
+#include "elastic/keys.h"
+#include "launcher/elastic/job_address.h"
+#include "launcher/elastic/job_control.h"
+#include "launcher/files.h"
+#include "launcher/train/host.h"
+#include "launcher/train/signal_watch.h"
+
+namespace everstep::launcher::chaos {
+namespace {
+
+constexpr std::chrono::milliseconds kCall{1000};
+constexpr std::size_t kMostLog = std::size_t{1} << 28;
+constexpr int kMostStarts = 20;
+
+constexpr int kUnreachable = static_cast<int>(ExitCode::kUnreachable);
+constexpr int kRestart = static_cast<int>(ExitCode::kRestart);
+
+std::vector<std::string> train_words(const Schedule& schedule, const JobOrder& order) {
+  std::vector<std::string> words{sibling_program("everstep"),
+                                 "train",
+                                 "--output=" + (order.directory / "run").string(),
+                                 "--checkpoint-dir=" + order.checkpoints.string(),
+                                 "--checkpoint-every=10",
+                                 "--keep-last=" + std::to_string(kKeptCheckpoints),
+                                 "--data=" + (order.directory / "corpus.txt").string(),
+                                 "--workers=" + std::to_string(schedule.workers),
+                                 "--steps=1000000",
+                                 "--lr=0.003",
+                                 "--lr-decay=constant",
+                                 "--warmup=0",
+                                 "--layers=6",
+                                 "--hidden=16",
+                                 "--heads=2",
+                                 "--sequence=16",
+                                 "--minibatch=2",
+                                 "--window=8",
+                                 "--reproducible",
+                                 "--lease-ttl=" + seconds_text(kLease),
+                                 "--join-debounce=0.2",
+                                 "--join-interval=0.5",
+                                 "--etcd=" + order.etcd,
+                                 "--bind=" + order.bind,
+                                 std::string("--job=") + kJobName};
+  words.emplace_back(schedule.synchronous ? "--synchronous" : "--schedule=amdp");
+  if (!schedule.deep) return words;
+  words.emplace_back(schedule.synchronous ? "--shapes=8=8x1,7=7x1,6=6x1,5=5x1,4=4x1,3=3x1,2=2x1,1=1x1"
+                                          : "--shapes=8=8x1,7=6x1,6=6x1,5=4x1,4=4x1,3=2x1,2=2x1");
+  return words;
+}
+
+std::vector<std::string> lines_with(const std::string& text, const std::string& what) {
+  std::vector<std::string> found;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(what) != std::string::npos) found.push_back(line);
+  }
+  return found;
+}
+
+// The text between `begin` and a blank or the end.
+std::string word_after(const std::string& line, const std::string& begin) {
+  const std::size_t at = line.find(begin);
+  if (at == std::string::npos) return {};
+  return line.substr(at + begin.size(), line.find(' ', at + begin.size()) - at - begin.size());
+}
+
+// As waitpid would have told what `everstep train` logs about a worker's end.
+int wait_status_of(const std::string& signal, const std::string& exit_code) {
+  for (int number = 1; number < NSIG; ++number) {
+    if (signal_name(number) == signal) return W_EXITCODE(0, number);
+  }
+  return W_EXITCODE(parse_number<int>(exit_code).value_or(static_cast<int>(ExitCode::kInternal)), 0);
+}
+
+std::string corpus() {
+  constexpr std::size_t kBytes = 8000;
+  std::string text;
+  while (text.size() < kBytes) text += "the quick brown fox jumps over the lazy dog. ";
+  return text;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ChaosJob>> ChaosJob::start(const Schedule& schedule, const JobOrder& order,
+                                                  const std::vector<std::string>& etcd_urls) {
+  EVERSTEP_TRY(write_file((order.directory / "corpus.txt").string(), corpus()));
+  auto store = elastic::connect_etcd({.endpoints = etcd_urls});
+  if (!store) return store.error();
+  auto train = ChildProcess::start(train_words(schedule, order), order.directory / "train.log");
+  if (!train) return train.error();
+  return std::unique_ptr<ChaosJob>(new ChaosJob(order, std::move(*train), std::move(*store)));
+}
+
+std::vector<WorkerProcess> ChaosJob::workers() {
+  std::vector<WorkerProcess> all;
+  for (const pid_t child : train_.is_running() ? living_children(train_.pid()) : std::vector<pid_t>()) {
+    for (const std::string& word : arguments_of(child)) {
+      if (word.starts_with("--name=")) all.push_back({word.substr(word.find('=') + 1), child, true});
+    }
+  }
+  for (Joined& joined : joined_) {
+    if (joined.process.is_running()) all.push_back({joined.name, joined.process.pid(), false});
+  }
+  return all;
+}
+
+std::optional<WorkerProcess> ChaosJob::leader() {
+  const auto seen = status();
+  const WorkerStatus* leads = seen ? seen->leader() : nullptr;
+  if (leads == nullptr) return std::nullopt;
+  for (const WorkerProcess& worker : workers()) {
+    if (worker.name == leads->record.name) return worker;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> ChaosJob::outsiders() {
+  const auto seen = status();
+  const auto members = seen ? seen->workers : std::vector<WorkerStatus>();
+  std::vector<std::string> names;
+  for (const WorkerProcess& worker : workers()) {
+    const auto is_it = [&](const WorkerStatus& one) {
+      return one.record.name == worker.name && one.record.state != elastic::MemberState::kWarming;
+    };
+    if (std::none_of(members.begin(), members.end(), is_it)) names.push_back(worker.name);
+  }
+  return names;
+}
+
+std::vector<pid_t> ChaosJob::processes() const {
+  std::vector<pid_t> all{train_.pid()};
+  for (const Joined& joined : joined_) all.push_back(joined.process.pid());
+  return all;
+}
+
+void ChaosJob::kill(const WorkerProcess& worker) {
+  killed_.insert(worker.name);
+  ::kill(worker.pid, SIGKILL);
+}
+
+void ChaosJob::terminate(const WorkerProcess& worker) {
+  terminated_.insert(worker.name);
+  ::kill(worker.pid, SIGTERM);
+}
+
+Result<WorkerProcess> ChaosJob::join(const std::vector<std::string>& more) {
+  std::vector<std::string> all{"--bind=" + order_.bind};
+  all.insert(all.end(), more.begin(), more.end());
+  return start_worker({}, all);
+}
+
+Result<WorkerProcess> ChaosJob::join_from(const FarHost& host, const EtcdServers& etcd) {
+  return start_worker(host.prefix(),
+                      {"--etcd=" + etcd.other_endpoints(), "--etcd-plain-text", "--bind=" + host.far_address()});
+}
+
+Result<WorkerProcess> ChaosJob::start_worker(std::vector<std::string> prefix, const std::vector<std::string>& more) {
+  std::string name = "joined-" + std::to_string(joins_++);
+  std::vector<std::string> words = std::move(prefix);
+  words.insert(words.end(), {sibling_program("everstep"), "worker",
+                             "--config=" + job_address_file((order_.directory / "run").string()), "--name=" + name});
+  words.insert(words.end(), more.begin(), more.end());
+  auto process = ChildProcess::start(words, log_path(name));
+  if (!process) return process.error();
+  WorkerProcess worker{name, process->pid(), false};
+  joined_.push_back({std::move(name), std::move(*process), std::move(words)});
+  return worker;
+}
+
+Status ChaosJob::scale(int by) {
+  const auto all = workers();
+  const auto local = std::count_if(all.begin(), all.end(), [](const WorkerProcess& one) { return one.is_local; });
+  const int wanted = std::max(1, static_cast<int>(local) + by);
+  return ask_for_workers(*store_, elastic::Keys(kJobName), wanted);
+}
+
+void ChaosJob::revive() {
+  for (Joined& joined : joined_) {
+    if (joined.process.is_running() || joined.starts >= kMostStarts || killed_.contains(joined.name)) continue;
+    const int status = *joined.process.wait_status();
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != kUnreachable) continue;
+    auto process = ChildProcess::start(joined.words, log_path(joined.name));
+    if (process) joined.process = std::move(*process);
+    ++joined.starts;
+  }
+}
+
+std::optional<elastic::HeadRecord> ChaosJob::head() {
+  const auto reply = read(elastic::Keys(kJobName).head());
+  if (!reply || reply->reads.front().empty()) return std::nullopt;
+  auto head = elastic::parse_head_record(reply->reads.front().front().value);
+  return head ? std::optional(std::move(*head)) : std::nullopt;
+}
+
+Result<std::vector<elastic::KeyValue>> ChaosJob::keys() {
+  auto reply = read(elastic::Keys(kJobName).prefix());
+  if (!reply) return reply.error();
+  return std::move(reply->reads.front());
+}
+
+void ChaosJob::ask_to_stop() {
+  if (train_.is_running()) train_.signal(SIGINT);
+  // The job of an `everstep train` that has gone is told by its keys; its own word and this one are the same.
+  static_cast<void>(launcher::ask_to_stop(*store_, elastic::Keys(kJobName), "everstep chaos"));
+}
+
+bool ChaosJob::has_ended() { return still_running().empty(); }
+
+std::vector<std::string> ChaosJob::still_running() {
+  std::vector<std::string> names;
+  if (train_.is_running()) names.emplace_back("everstep train");
+  for (const WorkerProcess& worker : workers()) names.push_back("worker " + worker.name);
+  return names;
+}
+
+bool ChaosJob::is_good_end(const std::string& worker, int wait_status) const {
+  if (!WIFSIGNALED(wait_status)) {
+    const int code = WEXITSTATUS(wait_status);
+    return code == 0 || code == kRestart || code == kUnreachable;
+  }
+  if (WTERMSIG(wait_status) == SIGKILL) return killed_.contains(worker);
+  const bool has_begun = log_of(worker).find("event=started") != std::string::npos;
+  return WTERMSIG(wait_status) == SIGTERM && terminated_.contains(worker) && !has_begun;
+}
+
+std::vector<BadEnd> ChaosJob::bad_ends() const {
+  std::vector<BadEnd> bad;
+  const auto judge = [&](const std::string& who, const std::string& worker, int status) {
+    if (!is_good_end(worker, status)) bad.push_back({who, end_text(status)});
+  };
+  if (const auto status = train_.wait_status()) judge("everstep train", "", *status);
+  for (const Joined& joined : joined_) {
+    if (const auto status = joined.process.wait_status()) judge("worker " + joined.name, joined.name, *status);
+  }
+  for (const std::string& line : lines_with(log_of_train(), "event=worker_died ")) {
+    const std::string name = word_after(line, " name=");
+    judge("worker " + name, name, wait_status_of(word_after(line, " signal="), word_after(line, " exit=")));
+  }
+  return bad;
+}
+
+std::int64_t ChaosJob::generations() const { return std::ssize(lines_with(log_of_train(), "event=generation ")); }
+
+std::optional<JobStatus> ChaosJob::status() {
+  const auto reply = read(elastic::Keys(kJobName).live());
+  if (!reply) return std::nullopt;
+  elastic::View view;
+  view.replace(reply->reads.front(), reply->revision);
+  return read_job_status(view, kJobName, JobSecret::of(""));
+}
+
+Result<elastic::TxnReply> ChaosJob::read(const std::string& prefix) {
+  return store_->transact({{}, {elastic::list(prefix)}}, kCall);
+}
+
+std::string ChaosJob::log_of(const std::string& worker) const {
+  // `everstep train` counts the logs of its own.
+  const bool is_local = worker.starts_with('w');
+  const auto path = is_local ? order_.directory / "run" / ("worker-" + worker.substr(1) + ".log") : log_path(worker);
+  auto text = read_file(path.string(), kMostLog);
+  return text ? std::move(text).value() : "";
+}
+
+std::string ChaosJob::log_of_train() const {
+  auto text = read_file((order_.directory / "train.log").string(), kMostLog);
+  return text ? std::move(text).value() : "";
+}
+
+}  // namespace everstep::launcher::chaos

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "elastic/kv_store.h"
+#include "elastic/records.h"
+#include "launcher/chaos/child_process.h"
+#include "launcher/chaos/etcd_servers.h"
+#include "launcher/chaos/far_host.h"
+#include "launcher/chaos/schedule.h"
+#include "launcher/elastic/job_status.h"
+
+namespace everstep::launcher::chaos {
+
+inline constexpr std::chrono::milliseconds kLease{3000};
+inline constexpr int kKeptCheckpoints = 3;
+inline constexpr const char* kJobName = "job";
+
+struct JobOrder {
+  std::filesystem::path directory;    // of the run: logs and data
+  std::filesystem::path checkpoints;  // --checkpoint-dir
+  std::string etcd;                   // --etcd
+  std::string bind = "127.0.0.1";     // --bind
+};
+
+struct WorkerProcess {
+  std::string name;
+  pid_t pid = -1;
+  bool is_local = false;  // a child of `everstep train`; else one that we started with `everstep worker`
+};
+
+// How a process of the job ended, if that was not as it should.
+struct BadEnd {
+  std::string who;
+  std::string how;
+};
+
+// A real job: `everstep train` with workers, and further ones by `everstep worker`. A tiny GPT whose result does not
+// depend on the plan by one bit, that would train for ever, with a checkpoint every ten updates. All of its processes
+// end with this object.
+class ChaosJob {
+ public:
+  static Result<std::unique_ptr<ChaosJob>> start(const Schedule& schedule, const JobOrder& order,
+                                                 const std::vector<std::string>& etcd_urls);
+
+  // Those that live: of `everstep train` first, each by age.
+  std::vector<WorkerProcess> workers();
+  // Nothing: there is none, or etcd does not say.
+  std::optional<WorkerProcess> leader();
+  // Those that live and are no members of the job; all of them if etcd does not say.
+  std::vector<std::string> outsiders();
+  bool train_is_running() { return train_.is_running(); }
+  std::vector<pid_t> processes() const;  // our children
+
+  // SIGKILL: its end by that signal is no bad end from then on.
+  void kill(const WorkerProcess& worker);
+  // SIGTERM: it leaves in order, or is ended by that signal if it has not begun to work yet.
+  void terminate(const WorkerProcess& worker);
+  // `everstep worker` with these further options.
+  Result<WorkerProcess> join(const std::vector<std::string>& more = {});
+  // The same on another host, and to etcd's other address.
+  Result<WorkerProcess> join_from(const FarHost& host, const EtcdServers& etcd);
+  // Asks `everstep train` for so many local workers more or fewer than there are.
+  Status scale(int by);
+  // A service manager starts what ended with "unreachable" again; so do we. Called every now and then.
+  void revive();
+
+  // Nothing: there is none yet, or etcd does not answer.
+  std::optional<elastic::HeadRecord> head();
+  // All keys of the job with their values. Fails if etcd does not answer.
+  Result<std::vector<elastic::KeyValue>> keys();
+
+  // Asks the job to save and to end, as Ctrl-C and `everstep stop` do.
+  void ask_to_stop();
+  bool has_ended();
+  std::vector<std::string> still_running();
+  // Once all have ended.
+  std::vector<BadEnd> bad_ends() const;
+  std::int64_t generations() const;  // that were trained in, by the log of `everstep train`
+
+ private:
+  struct Joined {
+    std::string name;
+    ChildProcess process;
+    std::vector<std::string> words;
+    int starts = 1;
+  };
+
+  ChaosJob(const JobOrder& order, ChildProcess train, std::unique_ptr<elastic::KvStore> store)
+      : order_(order), train_(std::move(train)), store_(std::move(store)) {}
+
+  Result<WorkerProcess> start_worker(std::vector<std::string> prefix, const std::vector<std::string>& more);
+  Result<elastic::TxnReply> read(const std::string& prefix);
+  std::optional<JobStatus> status();
+  std::string log_of_train() const;
+  std::string log_of(const std::string& worker) const;
+  bool is_good_end(const std::string& worker, int wait_status) const;
+  std::filesystem::path log_path(const std::string& name) const { return order_.directory / (name + ".log"); }
+
+  const JobOrder order_;
+  ChildProcess train_;
+  std::unique_ptr<elastic::KvStore> store_;
+  std::vector<Joined> joined_;
+  std::set<std::string> killed_;
+  std::set<std::string> terminated_;
+  int joins_ = 0;
+};
+
+}  // namespace everstep::launcher::chaos

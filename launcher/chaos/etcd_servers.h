@@ -1,0 +1,58 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "launcher/elastic/etcd_process.h"
+
+namespace everstep::launcher::chaos {
+
+// One etcd server, or three that are one cluster, on the loopback device, with their data in a directory. All end with
+// this object or with the thread that started them.
+class EtcdServers {
+ public:
+  // Returns when all of them answer. They listen to 127.0.0.1 and to `also`, if that is an address. kNotFound: there is
+  // no program etcd. kUnavailable: they do not come up in time.
+  static Result<std::unique_ptr<EtcdServers>> start(int servers, std::filesystem::path directory,
+                                                    std::string also = {});
+
+  int size() const { return static_cast<int>(servers_.size()); }
+  std::string endpoints() const;        // with commas between them, as --etcd takes them
+  std::string other_endpoints() const;  // the same under the other address
+  std::vector<std::string> urls() const;
+  std::vector<pid_t> processes() const;
+
+  // The one that leads by its own word; the first that runs if none says so.
+  int leader() const;
+  void kill(int server);          // as by a loss of power
+  Status restart(int server);     // on its own data; does not wait until it answers
+  void freeze(int server) const;  // it keeps its connections and answers nothing
+  void thaw(int server) const;
+  bool answers(int server) const;  // within half a second
+  void stop();                     // all of them, in order
+
+ private:
+  struct Server {
+    std::string name;
+    std::string url;
+    std::string other_url;  // empty: there is none
+    std::string peer_url;
+    std::optional<EtcdProcess> process{};
+  };
+
+  EtcdServers(std::filesystem::path directory, std::string also)
+      : directory_(std::move(directory)), also_(std::move(also)) {}
+
+  Status start_all(int servers);
+  Status start_one(Server& server) const;
+
+  const std::filesystem::path directory_;
+  const std::string also_;
+  std::vector<Server> servers_;
+};
+
+}  // namespace everstep::launcher::chaos

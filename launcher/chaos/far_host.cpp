@@ -1,0 +1,102 @@
+#include "launcher/chaos/far_host.h"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include <unistd.h>
+
+namespace everstep::launcher::chaos {
+namespace {
+
+constexpr std::chrono::milliseconds kPatience{5000};
+constexpr int kNetworks = 254;
+
+Status run(std::vector<std::string> words, const std::filesystem::path& log) {
+  std::string line;
+  for (const std::string& word : words) line.append(line.empty() ? "" : " ").append(word);
+  auto process = ChildProcess::start(std::move(words), log);
+  if (!process) return process.error();
+  if (process->ends_within(kPatience) && process->wait_status() == 0) return {};
+  return Error{ErrorCode::kUnavailable, "'" + line + "' fails", "look at " + log.string()};
+}
+
+// Once the last program of the chain runs.
+bool is_ready(pid_t process) {
+  const auto words = arguments_of(process);
+  return words.size() == 1 && words.front() == "infinity";
+}
+
+}  // namespace
+
+bool FarHost::is_possible() {
+  return ::geteuid() == 0 && run({"unshare", "--net", "--mount", "ip", "-Version"}, "/dev/null") &&
+         run({"nsenter", "--version"}, "/dev/null");
+}
+
+Result<std::unique_ptr<FarHost>> FarHost::start(const std::filesystem::path& log) {
+  // UCX finds network devices by /sys, which shows those of the namespace that it was mounted in.
+  auto holder = ChildProcess::start(
+      {"unshare", "--net", "--mount", "sh", "-c", "mount -t sysfs sysfs /sys && exec sleep infinity"}, log);
+  if (!holder) return holder.error();
+  const auto limit = std::chrono::steady_clock::now() + kPatience;
+  while (!is_ready(holder->pid())) {
+    if (std::chrono::steady_clock::now() >= limit) return Error{ErrorCode::kUnavailable, "no network namespace", ""};
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  const std::string network = "198.18." + std::to_string(1 + ::getpid() % kNetworks);
+  std::unique_ptr<FarHost> host(new FarHost(network, std::move(*holder), log));
+  EVERSTEP_TRY(host->connect());
+  return host;
+}
+
+std::vector<std::string> FarHost::prefix() const {
+  return {"nsenter", "--target", std::to_string(holder_.pid()), "--net", "--mount"};
+}
+
+Status FarHost::connect() {
+  const std::string near = "ev" + std::to_string(::getpid()) + "n";
+  const std::string far = "ev" + std::to_string(::getpid()) + "f";
+  EVERSTEP_TRY(ip({"link", "add", near, "type", "veth", "peer", "name", far, "netns", std::to_string(holder_.pid())}));
+  EVERSTEP_TRY(ip({"address", "add", near_address() + "/30", "dev", near}));
+  EVERSTEP_TRY(ip({"address", "add", etcd_address() + "/32", "dev", near}));
+  EVERSTEP_TRY(ip({"link", "set", near, "up"}));
+  EVERSTEP_TRY(ip_there({"link", "set", "lo", "up"}));
+  EVERSTEP_TRY(ip_there({"address", "add", far_address() + "/30", "dev", far}));
+  EVERSTEP_TRY(ip_there({"link", "set", far, "up"}));
+  return ip_there({"route", "add", etcd_address() + "/32", "via", near_address()});
+}
+
+Status FarHost::cut(Cut cut) {
+  if (cut != Cut::kEtcd) lost_there_.push_back(near_address());
+  if (cut != Cut::kPeers) lost_there_.push_back(etcd_address());
+  for (const std::string& address : lost_there_) {
+    EVERSTEP_TRY(ip_there({"route", "prepend", "blackhole", address + "/32"}));
+  }
+  if (cut != Cut::kAll) return {};
+  is_lost_here_ = true;
+  return ip({"route", "prepend", "blackhole", far_address() + "/32"});
+}
+
+Status FarHost::heal() {
+  if (std::exchange(is_lost_here_, false)) EVERSTEP_TRY(ip({"route", "del", "blackhole", far_address() + "/32"}));
+  for (const std::string& address : std::exchange(lost_there_, {})) {
+    EVERSTEP_TRY(ip_there({"route", "del", "blackhole", address + "/32"}));
+  }
+  return {};
+}
+
+Status FarHost::ip(const std::vector<std::string>& words) const {
+  std::vector<std::string> all{"ip"};
+  all.insert(all.end(), words.begin(), words.end());
+  return run(std::move(all), log_);
+}
+
+Status FarHost::ip_there(const std::vector<std::string>& words) const {
+  std::vector<std::string> all = prefix();
+  all.emplace_back("ip");
+  all.insert(all.end(), words.begin(), words.end());
+  return run(std::move(all), log_);
+}
+
+}  // namespace everstep::launcher::chaos

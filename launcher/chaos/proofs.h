@@ -1,0 +1,22 @@
+#pragma once
+
+#include <filesystem>
+
+#include "base/result.h"
+#include "launcher/chaos/promise.h"
+#include "launcher/checkpoint/audit.h"
+#include "launcher/command.h"
+
+// What the files of a job that has ended are put through. kCancelled: a signal asked us to stop.
+namespace everstep::launcher::chaos {
+
+// As `everstep audit`.
+Result<AuditReport> audit_checkpoints(const std::filesystem::path& checkpoints, Streams& streams);
+
+// BITS, by `everstep replay`: it computes, so the program with LibTorch does it. What it says goes to `log`.
+Result<Finding> replay_checkpoints(const std::filesystem::path& checkpoints, const std::filesystem::path& log);
+
+// One bit in the middle of the file that was written last.
+Status damage_newest(const std::filesystem::path& checkpoints);
+
+}  // namespace everstep::launcher::chaos
