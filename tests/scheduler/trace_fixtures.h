@@ -10,7 +10,7 @@ namespace everstep::scheduler {
 
 // The text of a public membership trace, for instance "bamboo/p3-trace.csv".
 inline std::string trace_fixture(const std::string& name) {
-  std::ifstream file(std::string(EVERSTEP_SOURCE_DIR) + "/tests/fixtures/traces/" + name, std::ios::binary);
+  std::ifstream file(std::string(EVERSTEP_SOURCE_DIR) + "/examples/traces/" + name, std::ios::binary);
   EXPECT_TRUE(file.good()) << name;
   return {std::istreambuf_iterator<char>(file), {}};
 }

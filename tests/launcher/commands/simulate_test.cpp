@@ -11,7 +11,7 @@ using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::StartsWith;
 
-const std::string kP3Trace = std::string(EVERSTEP_SOURCE_DIR) + "/tests/fixtures/traces/bamboo/p3-trace.csv";
+const std::string kP3Trace = std::string(EVERSTEP_SOURCE_DIR) + "/examples/traces/bamboo/p3-trace.csv";
 
 using SimulateCommand = CommandFiles;
 
@@ -50,7 +50,7 @@ TEST_F(SimulateCommand, WritesAPicture) {
 }
 
 TEST_F(SimulateCommand, SaysHowManyCountsWereOverruled) {
-  const std::string trace = std::string(EVERSTEP_SOURCE_DIR) + "/tests/fixtures/traces/bamboo/v100x1-east1c.txt";
+  const std::string trace = std::string(EVERSTEP_SOURCE_DIR) + "/examples/traces/bamboo/v100x1-east1c.txt";
   EXPECT_THAT(run_command({"simulate", "--trace=" + trace}).out, HasSubstr("15 counts that a later line"));
 }
 
