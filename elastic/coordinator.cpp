@@ -153,6 +153,7 @@ void Coordinator::track(const Situation& seen, Tick now) {
   watched_ = attempt;
   watched_since_ = now;
   broken_since_.reset();
+  has_looked_again_ = false;
   judged_.clear();
 }
 

@@ -149,6 +149,7 @@ class Coordinator {
   std::set<WorkerId> judged_;       // outcasts of the present generation
   std::optional<Attempt> watched_;  // the generation that the following are about
   std::optional<Tick> broken_since_;
+  bool has_looked_again_ = false;  // since it broke
   Tick watched_since_ = 0;
   std::optional<Attempt> proposed_;
   Tick proposed_since_ = 0;

@@ -34,6 +34,11 @@ void Coordinator::recover(const Situation& seen, Tick now) {
     return !seen.has(id) || seen.held.contains(id) || seen.handed_over.contains(id);
   });
   if (!all_said && now < *broken_since_ + options_.held_limit) return wake(*broken_since_ + options_.held_limit);
+  // What nobody else has would be lost with an event that was.
+  if (!all_said && !std::exchange(has_looked_again_, true)) {
+    decision_.effects.emplace_back(LookAgain{});
+    return wake(now);
+  }
   if (evict_outcasts(seen)) return;
   constexpr Tick kFirstPause = 100 * kMillisecond;
   const Tick pause = fruitless_ == 0 ? 0 : kFirstPause << std::min(fruitless_, 6);

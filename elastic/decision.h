@@ -58,6 +58,9 @@ struct Abort {
 // The state of the base may go: the new generation has made its first update.
 struct ReleaseBase {};
 
+// Read the whole view anew before the next step: what seems to be missing in it may have been missed.
+struct LookAgain {};
+
 // This incarnation is over. Drop everything and register as a new one after that time.
 struct Rejoin {
   std::string reason;
@@ -75,7 +78,7 @@ struct Note {
 };
 
 using Effect = std::variant<Send, Connect, Disconnect, Begin, StopAtWindow, PromiseRound, StopAtRound, Abort,
-                            ReleaseBase, Rejoin, Exit, Note>;
+                            ReleaseBase, LookAgain, Rejoin, Exit, Note>;
 
 struct Decision {
   std::vector<Effect> effects;

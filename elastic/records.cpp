@@ -175,6 +175,7 @@ void describe(auto& fields, Of<ProgressRecord> auto& progress) {
   fields.field("busy", progress.busy);
   fields.field("goodput", progress.goodput);
   fields.field("state", progress.state);
+  fields.numbers("computed_us", progress.computed_us);
 }
 
 // So that a text that was cut off after a field that may be the last is not taken for a whole one.

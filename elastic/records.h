@@ -228,7 +228,8 @@ struct ProgressRecord {
   double tokens_per_second = 0;
   double busy = 0;
   double goodput = 1;
-  std::string state;  // "training", "draining", "recovering", "waiting for 2 more workers", "finished"
+  std::string state;               // "training", "draining", "recovering", "waiting for 2 more workers", "finished"
+  std::vector<int> computed_us{};  // for the last update, by worker of the plan
 
   bool operator==(const ProgressRecord&) const = default;
 };

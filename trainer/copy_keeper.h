@@ -1,9 +1,7 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <deque>
-#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -15,51 +13,37 @@
 
 namespace everstep::trainer {
 
-// Keeps the copies of one run up to date: on an owner, on a guard, on a worker that is both, on a spare. Every version
-// travels from the stage's owner in the root group (owners of all groups have the same bits) to its guards, beside the
-// training. finish() must be called before joining the update exchange of the next version, keep_newest() after it.
+// Keeps the copies of one run up to date: on an owner, on a guard, on a worker that is both. Every version travels from
+// the stage's owner in the root group (owners of all groups have the same bits) to its guards, beside the training.
+// finish() must be called before joining the update exchange of the next version, keep_newest() after it.
 class CopyKeeper {
  public:
   // What is wrong with `options.guards` under this schedule, if anything.
-  static Status check_guards(const TrainOptions& options, const scheduler::Schedule& shape, const Transport& transport);
+  static Status check_guards(const TrainOptions& options, const scheduler::Schedule& shape);
 
   // `layouts` is per stage. All that is given must outlive it.
   CopyKeeper(Transport& transport, const TrainOptions& options, const scheduler::Schedule& shape,
              const std::vector<StageLayout>& layouts, StateCopies& copies);
 
   // A version that is new here. Never waits. Until keep_newest() the bytes of `owned` must not change.
-  void add(const ResumePoint& resume, std::vector<StagedStage> owned);
+  void add(ResumePoint resume, std::vector<StagedStage> owned);
 
   // Between two ops: takes note of what has arrived, since a failure may come before finish().
   Status advance();
 
-  // Waits until the newest version's guarded stages are here, and on worker 0 also until all spares have theirs.
+  // Waits until the newest version's guarded stages are here.
   Status finish(std::chrono::milliseconds timeout);
 
   // After everybody's meeting. By then all copies of the newest version were received, so its bytes may change.
   void keep_newest() { copies_.keep_newest(); }
 
-  // On worker 0, in the end: spares need not wait for another version.
-  void dismiss_spares();
-
-  // ---- on a spare ----
-
-  // Waits for word of the next version; nothing: the run has ended.
-  Result<std::optional<ResumePoint>> next_version(std::chrono::milliseconds timeout);
-  void confirm();
-
  private:
-  FrameHeader about(FrameKind kind, Version version) const;
   int sender_of(int stage) const;
-  void announce(const std::optional<ResumePoint>& resume);
 
   Transport& transport_;
   const TrainOptions& options_;
   const scheduler::Schedule& shape_;
   StateCopies& copies_;
-  std::vector<int> spares_;  // that guard something, ascending
-  Version version_;          // the newest
-  std::int64_t announced_ = 0;
   std::deque<PieceReceiver> receivers_;
 };
 

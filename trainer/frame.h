@@ -28,7 +28,6 @@ enum class FrameKind : std::uint8_t {
   kResume,            // that frame
   kState,             // a block's state, from a worker that holds it to one that needs it
   kCopy,              // a stage's owner state, from the owner to a guard
-  kCopiesCame,        // a spare has all copies of a version, to worker 0
 };
 
 std::string_view to_string(FrameKind kind);

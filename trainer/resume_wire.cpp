@@ -10,6 +10,7 @@ namespace everstep::trainer {
 namespace {
 
 constexpr std::uint32_t kFormat = 1;
+constexpr std::uint64_t kLargest = std::uint64_t{256} << 20;
 
 // One list of fields for both directions: `visit` writes or reads a number, a flag, a real, a text or a list.
 void visit_fields(auto& history, auto& visit) requires requires { history.skipped; }
@@ -84,9 +85,7 @@ Status receive_record(Transport& transport, int from, FrameHeader header, FrameK
   return {};
 }
 
-}  // namespace
-
-Buffer encode_resume(const ResumePoint& resume) {
+Buffer encode(const ResumePoint& resume) {
   EVERSTEP_CHECK(!resume.continues_live, "state in memory is drained");
   FieldWriter writer;
   writer.number(kFormat);
@@ -97,7 +96,7 @@ Buffer encode_resume(const ResumePoint& resume) {
   return buffer;
 }
 
-Result<ResumePoint> decode_resume(const Buffer& bytes) {
+Result<ResumePoint> decode(const Buffer& bytes) {
   WireReader reader(bytes.as<const std::byte>());
   const auto format = reader.get<std::uint32_t>();
   ResumePoint resume;
@@ -108,26 +107,25 @@ Result<ResumePoint> decode_resume(const Buffer& bytes) {
                "do all workers run the same build?"};
 }
 
-void send_resume(Transport& transport, int to, FrameHeader header, const std::optional<ResumePoint>& resume) {
-  const Buffer body = resume ? encode_resume(*resume) : Buffer{};
+}  // namespace
+
+void send_resume(Transport& transport, int to, const FrameHeader& header, const ResumePoint& resume) {
+  const Buffer body = encode(resume);
   const Buffer size = allocate_scratch(sizeof(std::uint64_t));
   size.as<std::uint64_t>()[0] = body.size;
   send_record(transport, to, header, FrameKind::kStateSize, size);
-  if (resume) send_record(transport, to, header, FrameKind::kResume, body);
+  send_record(transport, to, header, FrameKind::kResume, body);
 }
 
-Result<std::optional<ResumePoint>> receive_resume(Transport& transport, int from, FrameHeader header,
-                                                  std::chrono::milliseconds timeout) {
+Result<ResumePoint> receive_resume(Transport& transport, int from, const FrameHeader& header,
+                                   std::chrono::milliseconds timeout) {
   const Buffer size = allocate_zeroed(sizeof(std::uint64_t));
   EVERSTEP_TRY(receive_record(transport, from, header, FrameKind::kStateSize, size, timeout));
   const std::uint64_t bytes = size.as<std::uint64_t>()[0];
-  if (bytes == 0) return std::optional<ResumePoint>();
-  if (bytes > kLargestResume) return Error{ErrorCode::kInternal, "a place to go on from that is too large", ""};
+  if (bytes > kLargest) return Error{ErrorCode::kInternal, "a place to go on from that is too large", ""};
   const Buffer body = allocate_scratch(bytes);
   EVERSTEP_TRY(receive_record(transport, from, header, FrameKind::kResume, body, timeout));
-  auto resume = decode_resume(body);
-  if (!resume) return resume.error();
-  return std::optional(*std::move(resume));
+  return decode(body);
 }
 
 }  // namespace everstep::trainer

@@ -35,10 +35,10 @@ struct GuardedStage {
 };
 
 // Two versions of the owner state that this worker owns or guards, for recovery from memory; one object per run of
-// train() or guard(), which it outlives. The way of a version: an update makes it and it is the newest; guards receive
-// it; an update exchange that everybody joined only after that proves that all have it; then, right before the next
-// step, keep_newest() lets it take the place of the version before, which nobody can need any more. So wherever a
-// run breaks off, all have in full the newest version that an exchange has proved.
+// train(), which it outlives. The way of a version: an update makes it and it is the newest; guards receive it; an
+// update exchange that everybody joined only after that proves that all have it; then, right before the next step,
+// keep_newest() lets it take the place of the version before, which nobody can need any more. So wherever a run breaks
+// off, all have in full the newest version that an exchange has proved.
 //
 // The newest version's owned part is the bytes that are trained on, which change at a step only: an owner needs memory
 // for one copy besides. Guarded parts are two. After the first versions nothing is allocated.

@@ -105,7 +105,7 @@ class Move {
     return header;
   }
 
-  bool holds(int worker) const { return std::find(holders_.begin(), holders_.end(), worker) != holders_.end(); }
+  bool holds(int worker) const { return std::binary_search(holders_.begin(), holders_.end(), worker); }
 
   Status check_held() const {
     EVERSTEP_CHECK(holds(transport_.worker()) == held_.has_value(),
@@ -131,10 +131,10 @@ class Move {
     if (!is_told(transport_.worker())) return {};
     auto resume = receive_resume(transport_, holders_.front(), header, job_.timeout);
     if (!resume) return resume.error();
-    if (!*resume || (*resume)->position != job_.position) {
+    if (resume->position != job_.position) {
       return Error{ErrorCode::kInternal, "another place to go on from than the job's", ""};
     }
-    moved_.resume = **std::move(resume);
+    moved_.resume = *std::move(resume);
     return {};
   }
 

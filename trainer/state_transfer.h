@@ -46,11 +46,11 @@ struct BlockMove {
   bool operator==(const BlockMove&) const = default;
 };
 
-// Who has what, if the base is put together from the copies that workers of the plan before kept (StateCopies). Places
-// are those of TransferRequest::holders.
+// Who has what, if the base is put together from the copies that workers of the plan before kept (StateCopies). They
+// have the numbers that they had in it.
 struct CopyHolders {
-  std::vector<std::vector<int>> guards;  // per stage of the plan before: places of its guards
-  std::vector<CopyParts> complete;       // by place: what is complete there at the base's version
+  std::vector<std::vector<int>> guards;  // per stage
+  std::vector<CopyParts> complete;       // by worker: what is complete there at the base's version
 };
 
 // A change from one plan to the next. The new transport numbers the workers of the new plan 0 … n − 1, and behind them
@@ -61,17 +61,16 @@ struct TransferRequest {
   PlanShape after;
   bool inside_window = false;  // then gradients move too
 
-  // Weights, too, then come from owners and guards only: what replicas have is no copy of the base's version. `holders`
-  // may name spares of the plan before behind its workers.
+  // Weights, too, then come from owners and guards only: what replicas have is no copy of the base's version.
   std::optional<CopyHolders> copies = std::nullopt;
 };
 
-// Numbers of those who have any part of the base: workers of the plan before, ascending, then its spares.
+// Numbers in the new transport of those who have any part of the base, ascending.
 std::vector<int> numbers_of_holders(const TransferRequest& change);
 
 // Every part that a worker of the new plan needs, once: from itself where it has it, else from the holder that sends
 // least so far. In the order in which links carry them; all workers compute the same. kUnavailable names a block of
-// which nobody is left who holds it, or says that of the plan's workers nobody holds anything.
+// which nobody is left who holds it.
 Result<std::vector<BlockMove>> plan_transfer(const TransferRequest& request, const ModelConfig& model);
 
 // The state of all blocks that this worker needs, and where training goes on.
@@ -108,8 +107,7 @@ struct TransferJob {
 Result<MovedState> move_state(Transport& transport, const TransferJob& job, const HeldState* held);
 
 // The same, if `job.change.copies` is set: `copies` is what this worker has at the base's version, nullptr if no part
-// of it is complete. Where to go on is what the holder with the lowest number says, for all; a spare of the plan before
-// does not know the past and is not asked.
+// of it is complete. Where to go on is what the holder with the lowest number says, for all.
 Result<MovedState> move_state(Transport& transport, const TransferJob& job, const CopiedState* copies);
 
 // For TrainHooks::restore: fills the buffers of a chunk that are not empty, block by block.

@@ -43,8 +43,8 @@ struct TrainOptions {
   CheckpointPolicy checkpoints;       // needs hooks.checkpoints
   std::optional<ResumePoint> resume;  // needs hooks.restore; nothing: from initial weights
 
-  // Per stage, who besides its owners keeps copies of its owner state: numbers in the transport, of workers of the plan
-  // or of spares behind them that call guard(). Needs hooks.copies; empty: nobody does.
+  // Per stage, which workers of the plan besides its owners keep copies of its owner state. Needs hooks.copies; empty:
+  // nobody does.
   std::vector<std::vector<int>> guards;
 
   // Windows between comparisons of the replicas' weights; 1 finds every flipped bit before an update can spread what it
@@ -66,6 +66,7 @@ struct StepReport {
   bool skipped = false;  // the gradient was not finite
   double busy = 0;
   Tick at = 0;
+  std::vector<Tick> computed{};  // by worker: how long it computed since the previous update
 };
 
 // How the loop reaches the world outside. `now` and `make_stage` must be set.

@@ -59,17 +59,17 @@ class Holding {
   scheduler::Cuts cuts_;
 };
 
-// Places in `holders` of those who have the part. Of a base in copies, owners and guards have all there is.
-std::vector<int> places_with(const TransferRequest& request, const Holding& before, int block, BlockPart part) {
+// Workers of the plan before that had the part. Of a base in copies, owners and guards have all there is.
+std::vector<int> workers_with(const TransferRequest& request, const Holding& before, int block, BlockPart part) {
   if (!request.copies) return before.workers_with(block, part);
-  std::vector<int> places;
+  std::vector<int> workers;
   for (const int owner : before.owners_of(block)) {
-    if (request.copies->complete[owner].owned) places.push_back(owner);
+    if (request.copies->complete[owner].owned) workers.push_back(owner);
   }
   for (const int guard : request.copies->guards[before.stage_of(block)]) {
-    if (request.copies->complete[guard].guarded) places.push_back(guard);
+    if (request.copies->complete[guard].guarded) workers.push_back(guard);
   }
-  return places;
+  return workers;
 }
 
 std::vector<int> still_there(const std::vector<int>& workers, const std::vector<int>& numbers) {
@@ -87,17 +87,6 @@ Error nobody_has(int block, BlockPart part) {
           "the newest committed checkpoint has them"};
 }
 
-// Of those at places [first, end) who have any part of the base; ascending.
-std::vector<int> numbers_at(const TransferRequest& change, std::ptrdiff_t first, std::ptrdiff_t end) {
-  std::vector<int> numbers;
-  for (std::ptrdiff_t place = first; place < end; ++place) {
-    const bool has_any = !change.copies || change.copies->complete[place] != CopyParts{};
-    if (change.holders[place] >= 0 && has_any) numbers.push_back(change.holders[place]);
-  }
-  std::sort(numbers.begin(), numbers.end());
-  return numbers;
-}
-
 }  // namespace
 
 std::string_view to_string(BlockPart part) {
@@ -106,10 +95,11 @@ std::string_view to_string(BlockPart part) {
 }
 
 std::vector<int> numbers_of_holders(const TransferRequest& change) {
-  std::vector<int> numbers = numbers_at(change, 0, change.before.workers());
-  const std::vector<int> spares = numbers_at(change, change.before.workers(), std::ssize(change.holders));
-  numbers.insert(numbers.end(), spares.begin(), spares.end());
-  return numbers;
+  std::vector<int> with_any;
+  for (int worker = 0; worker < change.before.workers(); ++worker) {
+    if (!change.copies || change.copies->complete[worker] != CopyParts{}) with_any.push_back(worker);
+  }
+  return still_there(with_any, change.holders);
 }
 
 Result<std::vector<BlockMove>> plan_transfer(const TransferRequest& request, const ModelConfig& model) {
@@ -117,10 +107,9 @@ Result<std::vector<BlockMove>> plan_transfer(const TransferRequest& request, con
   if (!before) return before.error();
   const auto after = Holding::make(request.after, model.blocks());
   if (!after) return after.error();
-  const auto places = std::ssize(request.holders);
-  EVERSTEP_CHECK(places == request.before.workers() || (request.copies && places > request.before.workers()),
-                 "one number per worker of the plan before");
-  EVERSTEP_CHECK(!request.copies || (std::ssize(request.copies->complete) == places && !request.inside_window &&
+  const int workers_before = request.before.workers();
+  EVERSTEP_CHECK(std::ssize(request.holders) == workers_before, "one number per worker of the plan before");
+  EVERSTEP_CHECK(!request.copies || (std::ssize(request.copies->complete) == workers_before && !request.inside_window &&
                                      std::ssize(request.copies->guards) == before->stages()),
                  "copies of another plan, or inside a window");
   std::map<int, std::int64_t> sent;  // elements, by holder
@@ -129,7 +118,7 @@ Result<std::vector<BlockMove>> plan_transfer(const TransferRequest& request, con
     const std::int64_t elements = layout_of(model, block, block + 1).elements;
     for (const BlockPart part : kParts) {
       if (part == BlockPart::kGradients && !request.inside_window) continue;
-      const std::vector<int> holders = still_there(places_with(request, *before, block, part), request.holders);
+      const std::vector<int> holders = still_there(workers_with(request, *before, block, part), request.holders);
       if (holders.empty()) return nobody_has(block, part);
       for (const int to : after->workers_with(block, part)) {
         if (std::binary_search(holders.begin(), holders.end(), to)) {
@@ -142,10 +131,6 @@ Result<std::vector<BlockMove>> plan_transfer(const TransferRequest& request, con
         moves.push_back({block, part, from, to});
       }
     }
-  }
-  if (numbers_at(request, 0, request.before.workers()).empty()) {
-    return Error{ErrorCode::kUnavailable, "only spares are left, which do not know the past",
-                 "the newest committed checkpoint knows it"};
   }
   return moves;
 }

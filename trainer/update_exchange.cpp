@@ -109,6 +109,7 @@ UpdateDecision decide_update(const Schedule& schedule, const std::vector<StageLa
     decision.stop = std::max(decision.stop, record.stop);
     decision.all_idle = decision.all_idle && record.writer_idle;
     busy += record.busy;
+    decision.computed.push_back(record.busy);
     elapsed += record.elapsed;
   }
   decision.busy = elapsed > 0 ? static_cast<double>(busy) / static_cast<double>(elapsed) : 0;

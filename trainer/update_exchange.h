@@ -34,6 +34,7 @@ struct UpdateDecision {
   double loss = 0;                    // mean over the window's minibatches, summed in their order
   double gradient_norm = 0;
   double busy = 0;
+  std::vector<Tick> computed;  // by worker: how long it computed since the exchange before
 };
 
 UpdateDecision decide_update(const scheduler::Schedule& schedule, const std::vector<StageLayout>& layouts,

@@ -10,7 +10,7 @@ Status Worker::begin_copies() {
   if (hooks_.copies == nullptr) {
     return options_.guards.empty() ? Status() : invalid_argument("guards without a place for their copies");
   }
-  EVERSTEP_TRY(CopyKeeper::check_guards(options_, shape_, transport_));
+  EVERSTEP_TRY(CopyKeeper::check_guards(options_, shape_));
   copies_ = std::make_unique<CopyKeeper>(transport_, options_, shape_, layouts_, *hooks_.copies);
   add_version_to_copies();
   return {};
@@ -25,7 +25,7 @@ void Worker::add_version_to_copies() {
   resume.applied = applied_;
   std::copy_if(history_.begin(), history_.end(), std::back_inserter(resume.history),
                [&](const WindowHistory& entry) { return entry.window < updates(); });
-  copies_->add(resume, owned_state());
+  copies_->add(std::move(resume), owned_state());
 }
 
 // The buffers that are trained on. They change at the next step, which comes after keep_newest().
@@ -61,7 +61,6 @@ Status Worker::end_copies() {
   header.window = updates();
   const std::vector<RecordCapacity> nothing(static_cast<std::size_t>(plan_workers()));
   EVERSTEP_TRY(exchange_records(transport_, header, nothing, {}, options_.peer_timeout));
-  copies_->dismiss_spares();
   return {};
 }
 

@@ -140,6 +140,7 @@ void Worker::report(const UpdateDecision& decision, std::int64_t window) {
   report.learning_rate = learning_rate_after(window);
   report.skipped = !decision.finite;
   report.busy = decision.busy;
+  report.computed = decision.computed;
   report.at = hooks_.now();
   if (hooks_.on_step) hooks_.on_step(report);
   remember(window, decision.losses, !decision.finite);

@@ -76,6 +76,7 @@ class Incarnation final : public WatchListener, public std::enable_shared_from_t
   void carry_out(const StopAtRound& stop);
   void carry_out(const Abort&);
   void carry_out(const ReleaseBase&);
+  void carry_out(const LookAgain&) { has_gap_ = true; }
   void carry_out(const Rejoin& rejoin);
   void carry_out(const Exit& exit);
   void carry_out(const Note&) {}

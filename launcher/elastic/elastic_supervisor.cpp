@@ -117,6 +117,8 @@ class ElasticSupervisor {
 
   void take(Worker&, const GenerationChanged& change) {
     has_started_ = true;
+    // A worker that came while the job stopped has begun it anew.
+    is_stop_told_ = false;
     supervision_.on_generation(change);
   }
 

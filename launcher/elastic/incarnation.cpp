@@ -235,6 +235,8 @@ void Incarnation::step_coordinator(const std::variant<elastic::Looked, elastic::
       step_coordinator(elastic::Replied{send->request, transact(send->txn)});
     } else if (const auto* note = std::get_if<elastic::Note>(&effect)) {
       carry_out(*note);
+    } else if (const auto* again = std::get_if<elastic::LookAgain>(&effect)) {
+      carry_out(*again);
     }
   }
 }

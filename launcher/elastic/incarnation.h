@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "elastic/coordinator.h"
 #include "elastic/worker_agent.h"
@@ -92,6 +93,7 @@ class Incarnation {
   void carry_out(const elastic::StopAtRound& stop);
   void carry_out(const elastic::Abort& abort);
   void carry_out(const elastic::ReleaseBase&);
+  void carry_out(const elastic::LookAgain&) { view_.distrust(); }
   void carry_out(const elastic::Rejoin& rejoin);
   void carry_out(const elastic::Exit& exit);
   void carry_out(const elastic::Note& note) { parts_.log(note.event); }
@@ -131,7 +133,8 @@ class Incarnation {
   bool stands_by_ = true;  // in the generation that was seen last
   elastic::Revision head_seen_ = 0;
   elastic::Revision abandoned_seen_ = 0;
-  LeaseKeeper keeper_;  // last: its thread uses the mailbox
+  std::jthread retirement_;  // of the generation that ended last
+  LeaseKeeper keeper_;       // last: its thread uses the mailbox
 };
 
 }  // namespace everstep::launcher

@@ -113,7 +113,8 @@ void Incarnation::on_training_ended(const elastic::TrainingEnded& ended) {
   if (run_->held()) held_ = run_->held();
   copies_[ended.attempt.generation] = run_->kept_copies();
   saved_ = run_->saved();
-  run_.reset();
+  // Its checkpoint writer may be waiting for the disk, and others for word of what is held here.
+  retirement_ = std::jthread([run = std::move(run_)]() mutable { run.reset(); });
 }
 
 }  // namespace everstep::launcher

@@ -93,6 +93,7 @@ void Incarnation::show_progress() {
   record.loss = progress.last.loss;
   record.tokens_per_second = progress.tokens_per_second;
   record.busy = progress.last.busy;
+  for (const Tick time : progress.last.computed) record.computed_us.push_back(static_cast<int>(time / 1000));
   record.goodput = progress.goodput;
   record.state = agent_.state();
   (void)parts_.kv.transact({{}, {elastic::put(parts_.keys.progress(), to_text(record), lease_)}}, kCallDeadline);

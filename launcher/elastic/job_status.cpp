@@ -164,6 +164,27 @@ void tell_survival(const Situation& seen, JobStatus& status) {
   for (const WorkerId& id : one_loss_too_many(plan)) status.too_many.push_back(seen.members.at(id).record.name);
 }
 
+// More than cuts of a model can differ: blocks are whole.
+constexpr double kStraggles = 3;
+
+void tell_times(const Situation& seen, JobStatus& status) {
+  if (!status.progress || !seen.generation) return;
+  const std::vector<int>& times = status.progress->computed_us;
+  const scheduler::Plan& plan = seen.generation->group.plan;
+  if (times.size() != plan.workers.size()) return;  // of another generation
+  std::vector<int> sorted = times;
+  std::sort(sorted.begin(), sorted.end());
+  const double usual = sorted[(sorted.size() - 1) / 2];
+  for (WorkerStatus& worker : status.workers) {
+    if (!worker.group) continue;
+    const int time = times[*worker.group * plan.depth + *worker.device];
+    worker.computed_ms = time / 1e3;
+    if (time != sorted.back() || time <= kStraggles * usual) continue;
+    status.straggler =
+        worker.record.name + " computes " + fixed_text(time / usual, 1) + " times as long as the median worker";
+  }
+}
+
 std::size_t connected_members(const Situation& seen) {
   return static_cast<std::size_t>(
       std::count_if(seen.prepared.begin(), seen.prepared.end(), [](const auto& one) { return one.second.connected; }));
@@ -201,6 +222,7 @@ JobStatus read_job_status(const elastic::View& view, const std::string& job, con
   read_workers(view, keys, seen, status);
   tell_state(seen, view.find(keys.finished()) != nullptr, status);
   tell_survival(seen, status);
+  tell_times(seen, status);
   return status;
 }
 

@@ -18,6 +18,7 @@ struct WorkerStatus {
   std::string state;  // "training", "spare", "standing by", "leaving", "warming", "handing over"
   std::optional<int> group;
   std::optional<int> device;
+  std::optional<double> computed_ms;  // for the last update: the time of its stages
   bool leads = false;
 };
 
@@ -43,7 +44,8 @@ struct JobStatus {
   std::vector<WorkerStatus> workers;  // those of the plan in its order, then spares, then others by name
   // What may be lost at once without going back to a checkpoint; nothing: no copies are kept, or nobody trains.
   std::optional<scheduler::Survival> survives;
-  std::vector<std::string> too_many;  // by name: the fewest workers whose loss at once would be
+  std::optional<std::string> straggler;  // a worker that computes much longer than the others, by name
+  std::vector<std::string> too_many;     // by name: the fewest workers whose loss at once would be
   std::optional<elastic::HeadRecord> head;
   std::optional<std::int64_t> head_step;
   std::optional<ComingGeneration> coming;

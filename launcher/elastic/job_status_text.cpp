@@ -56,6 +56,10 @@ void add_progress(const JobStatus& status, Lines& lines) {
                          ", busy " + share_text(progress.busy) + ", goodput " + share_text(progress.goodput));
 }
 
+void add_straggler(const JobStatus& status, Lines& lines) {
+  if (status.straggler) lines.add("straggler", *status.straggler);
+}
+
 void add_generation(const JobStatus& status, Lines& lines) {
   if (status.generation) {
     const elastic::GenerationRecord& generation = *status.generation;
@@ -110,12 +114,13 @@ std::string state_of(const WorkerStatus& worker) {
 
 Table worker_table(const JobStatus& status) {
   Table table;
-  table.columns = {{"worker"},  {"id"},   {"group", Align::kRight}, {"device", Align::kRight}, {"host"},
-                   {"address"}, {"state"}};
+  table.columns = {{"worker"}, {"id"},      {"group", Align::kRight},      {"device", Align::kRight},
+                   {"host"},   {"address"}, {"compute ms", Align::kRight}, {"state"}};
   for (const WorkerStatus& worker : status.workers) {
     table.rows.push_back({printable(worker.record.name), short_id(worker.record.id), number_or_dash(worker.group),
                           number_or_dash(worker.device), printable(worker.record.host),
-                          printable(worker.record.address), printable(state_of(worker))});
+                          printable(worker.record.address),
+                          worker.computed_ms ? fixed_text(*worker.computed_ms, 1) : "-", printable(state_of(worker))});
   }
   return table;
 }
@@ -181,6 +186,7 @@ Json worker_json(const WorkerStatus& worker) {
       .set("leave_reason", worker.record.leave_reason)
       .set("group", number_or_null(worker.group))
       .set("device", number_or_null(worker.device))
+      .set("compute_ms", worker.computed_ms ? Json(*worker.computed_ms) : Json(nullptr))
       .set("leads", worker.leads);
 }
 
@@ -216,6 +222,7 @@ Json quarantine_json(const QuarantinedHost& one) {
 std::string status_text(const JobStatus& status) {
   Lines lines;
   add_progress(status, lines);
+  add_straggler(status, lines);
   add_generation(status, lines);
   add_head(status, lines);
   add_change(status, lines);
@@ -232,6 +239,7 @@ Json status_json(const JobStatus& status) {
       .set("lineage", status.spec ? Json(hex_text(status.spec->lineage)) : Json(nullptr))
       .set("progress", status.progress ? progress_json(*status.progress) : Json(nullptr))
       .set("survives", survival_json(status))
+      .set("straggler", status.straggler ? Json(*status.straggler) : Json(nullptr))
       .set("generation", status.generation ? generation_json(*status.generation) : Json(nullptr))
       .set("leader", status.leader() == nullptr ? Json(nullptr) : Json(to_string(status.leader()->record.id)))
       .set("head", status.head ? head_json(status) : Json(nullptr))

@@ -54,7 +54,8 @@ TEST(Records, ReadBackWhatTheyWrite) {
   expect_round_trip(SuspectRecord{true, "closed"}, &parse_suspect);
   expect_round_trip(AckRecord{"shard", "", 0.25}, &parse_ack);
   expect_round_trip(QuarantineRecord{2, 4}, &parse_quarantine);
-  expect_round_trip(ProgressRecord{1, 2, 3.5, 4.25, 0.5, 0.75, "training"}, &parse_progress);
+  expect_round_trip(ProgressRecord{1, 2, 3.5, 4.25, 0.5, 0.75, "training", {}}, &parse_progress);
+  expect_round_trip(ProgressRecord{1, 2, 3.5, 4.25, 0.5, 0.75, "training", {1500, 20}}, &parse_progress);
 }
 
 TEST(Records, HaveOneFormOnly) {

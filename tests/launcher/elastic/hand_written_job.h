@@ -83,7 +83,7 @@ class HandWrittenJob {
     head.position = {1760};
     head.manifest = std::string(64, 'a');
     write(keys().head(), to_text(head));
-    elastic::ProgressRecord progress{120, 1000, 3.421, 12'300, 0.87, 0.96, "training"};
+    elastic::ProgressRecord progress{120, 1000, 3.421, 12'300, 0.87, 0.96, "training", {81'000, 79'500}};
     write(keys().progress(), to_text(progress));
   }
 

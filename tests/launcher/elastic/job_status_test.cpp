@@ -43,11 +43,11 @@ TEST_F(JobStatusTest, OfAJobThatTrainsHasEverything) {
   leader      w1 (abcd0001)
   HEAD        step 110, position 1760, checkpoint 11 of the job, generation 3
 
-worker  id        group  device  host    address        state
-------  --------  -----  ------  ------  -------------  --------
-w1      abcd0001      0       0  node-1  10.0.0.1:4711  training
-w2      abcd0002      0       1  node-2  10.0.0.2:4711  training
-w3      abcd0003      -       -  node-3  10.0.0.3:4711  warming
+worker  id        group  device  host    address        compute ms  state
+------  --------  -----  ------  ------  -------------  ----------  --------
+w1      abcd0001      0       0  node-1  10.0.0.1:4711        81.0  training
+w2      abcd0002      0       1  node-2  10.0.0.2:4711        79.5  training
+w3      abcd0003      -       -  node-3  10.0.0.3:4711           -  warming
 authenticity not checked: there is no --secret-file
 )");
 }
@@ -63,6 +63,15 @@ TEST_F(JobStatusTest, SaysHowManyMayBeLostAtOnceAndWhoWouldBeTooMany) {
   const storage::Json json = status_json(status());
   EXPECT_EQ(*json.find("survives")->find("workers"), storage::Json(1));
   EXPECT_EQ(std::get<storage::Json::Array>(json.find("survives")->find("too_many")->value()).size(), 2U);
+}
+
+TEST_F(JobStatusTest, NamesAWorkerThatIsMuchSlowerThanTheOthers) {
+  job.train();
+  EXPECT_EQ(status().straggler, std::nullopt);
+  elastic::ProgressRecord progress{120, 1000, 3.421, 12'300, 0.87, 0.96, "training", {80'000, 400'000}};
+  job.write(job.keys().progress(), to_text(progress));
+  EXPECT_EQ(status().straggler, "w2 computes 5.0 times as long as the median worker");
+  EXPECT_THAT(status_text(status()), testing::HasSubstr("straggler   w2 computes 5.0 times"));
 }
 
 TEST_F(JobStatusTest, SaysWhatAJobWaitsFor) {

@@ -93,7 +93,7 @@ class KeepsBeforeTheExchange final : public Careless<KeepsBeforeTheExchange> {
 };
 
 GuardedGeneration amdp4(CallTest dies) {
-  return {ScheduleKind::kAmdp, 4, 1, {0, 1, 2, 3}, 1, {}, {}, {{1, std::move(dies)}}};
+  return {ScheduleKind::kAmdp, 4, 1, {0, 1, 2, 3}, 1, {}, {{1, std::move(dies)}}};
 }
 
 std::string difference_after(GuardedChain& chain, const GuardedGeneration& next) {

@@ -7,7 +7,6 @@ namespace everstep::trainer {
 std::vector<int> connected(const GuardedGeneration& generation) {
   std::vector<int> names = generation.workers;
   names.insert(names.end(), generation.donors.begin(), generation.donors.end());
-  names.insert(names.end(), generation.spares.begin(), generation.spares.end());
   return names;
 }
 
@@ -21,7 +20,7 @@ std::vector<std::vector<int>> guards_of(const GuardedGeneration& generation) {
   const int workers = generation.depth * generation.width;
   std::vector<std::vector<int>> guards;
   for (int stage = 0; stage < placement.stages(); ++stage) {
-    std::vector<int> candidates = generation.spares;
+    std::vector<int> candidates;
     for (int next = 1; next < workers; ++next) {
       const int worker = (placement.owner_of(stage) + next) % workers;
       if (worker % generation.depth != placement.owner_of(stage)) candidates.push_back(generation.workers[worker]);

@@ -7,13 +7,13 @@
 
 namespace everstep::trainer {
 
-// Who is connected, by number in the transport: workers, those who only hand over, spares.
+// Who is connected, by number in the transport: workers, then those who only hand over.
 std::vector<int> connected(const GuardedGeneration& generation);
 
 // Where a name stands among these, −1 if nowhere.
 int number_of(const std::vector<int>& names, int name);
 
-// Names of the guards per stage: spares first, then the workers that follow the owner.
+// Names of the guards per stage: the workers that follow the owner.
 std::vector<std::vector<int>> guards_of(const GuardedGeneration& generation);
 
 // The plan, the model's blocks cut evenly. Of the options model and schedule.window and .preload count.

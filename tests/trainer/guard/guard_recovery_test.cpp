@@ -27,7 +27,7 @@ void finish_checked(GuardedChain& chain, const GuardedGeneration& next) {
 }
 
 GuardedGeneration amdp4(std::map<int, CallTest> dies, int redundancy = 1) {
-  return {ScheduleKind::kAmdp, 4, 1, {0, 1, 2, 3}, redundancy, {}, {}, std::move(dies)};
+  return {ScheduleKind::kAmdp, 4, 1, {0, 1, 2, 3}, redundancy, {}, std::move(dies)};
 }
 
 TEST(GuardRecovery, ARunThatNobodyDisturbsEqualsItsReferenceAndIsCoveredAtItsEnd) {
@@ -46,23 +46,21 @@ TEST(GuardRecovery, TrainingGoesOnFromTheCopiesOfThoseWhoAreLeft) {
   GuardedChain chain(chain_options(kWindow, 9));
   run_checked(chain, amdp4({{2, at_send(FrameKind::kInputGradient, 2)}}));
   EXPECT_GE(chain.version(), Version{1});
-  run_checked(chain,
-              {ScheduleKind::kOneFOneB, 3, 1, {3, 0, 1}, 1, {}, {}, {{3, at_send(FrameKind::kActivation, 4, 5)}}});
+  run_checked(chain, {ScheduleKind::kOneFOneB, 3, 1, {3, 0, 1}, 1, {}, {{3, at_send(FrameKind::kActivation, 4, 5)}}});
   EXPECT_GE(chain.version(), Version{3});
-  run_checked(chain, {ScheduleKind::kOneFOneB, 2, 2, {1, 7, 8, 0}, 1, {}, {}, {{7, at_send(FrameKind::kTotal, 6)}}});
+  run_checked(chain, {ScheduleKind::kOneFOneB, 2, 2, {1, 7, 8, 0}, 1, {}, {{7, at_send(FrameKind::kTotal, 6)}}});
   EXPECT_GE(chain.version(), Version{5});
-  run_checked(chain, {ScheduleKind::kOneFOneB, 1, 3, {1, 8, 0}, 1, {}, {}, {{0, at_send(FrameKind::kRecord, 7)}}});
+  run_checked(chain, {ScheduleKind::kOneFOneB, 1, 3, {1, 8, 0}, 1, {}, {{0, at_send(FrameKind::kRecord, 7)}}});
   finish_checked(chain, {ScheduleKind::kAmdp, 2, 1, {8, 1}});
 }
 
 TEST(GuardRecovery, SynchronousPlansOfAllKindsAreCovered) {
   GuardedChain chain(chain_options(kWindow, 9));
-  run_checked(chain, {ScheduleKind::kGpipe, 3, 1, {0, 1, 2}, 1, {}, {}, {{1, at_send(FrameKind::kActivation, 1, 2)}}});
+  run_checked(chain, {ScheduleKind::kGpipe, 3, 1, {0, 1, 2}, 1, {}, {{1, at_send(FrameKind::kActivation, 1, 2)}}});
   run_checked(chain,
-              {ScheduleKind::kTwoDirections, 4, 1, {0, 2, 5, 6}, 1, {}, {}, {{0, at_send(FrameKind::kActivation, 3)}}});
-  run_checked(chain,
-              {ScheduleKind::kAmdpSync, 4, 2, names(0, 8), 1, {}, {}, {{6, at_send(FrameKind::kActivation, 5)}}});
-  finish_checked(chain, {ScheduleKind::kOneFOneB, 1, 1, {9}, 1, {}, {0, 1, 2, 3, 4, 5, 7}});
+              {ScheduleKind::kTwoDirections, 4, 1, {0, 2, 5, 6}, 1, {}, {{0, at_send(FrameKind::kActivation, 3)}}});
+  run_checked(chain, {ScheduleKind::kAmdpSync, 4, 2, names(0, 8), 1, {}, {{6, at_send(FrameKind::kActivation, 5)}}});
+  finish_checked(chain, {ScheduleKind::kOneFOneB, 1, 1, {9}, 1, {0, 1, 2, 3, 4, 5, 7}});
 }
 
 TEST(GuardRecovery, TwoDeathsAtOnceAreCoveredByTwoGuards) {
@@ -111,7 +109,7 @@ TEST(GuardRecovery, ADeathDuringTheBroadcastOfWeightsIsCovered) {
     EXPECT_EQ(chain.version(), Version{3});
     std::vector<int> left{0, 1, 2, 3};
     std::erase(left, name);
-    finish_checked(chain, {ScheduleKind::kOneFOneB, 2, 1, {9, left[0]}, 1, {}, {left[1], left[2]}});
+    finish_checked(chain, {ScheduleKind::kOneFOneB, 2, 1, {9, left[0]}, 1, {left[1], left[2]}});
   }
 }
 
@@ -120,7 +118,7 @@ TEST(GuardRecovery, ADeathBeforeTheFirstExchangeLeavesTheBase) {
   GuardedChain chain(chain_options(kWindow, 6));
   run_checked(chain, amdp4({{1, at_send(FrameKind::kInputGradient, 2)}}, 2));
   const Version base = chain.version();
-  run_checked(chain, {ScheduleKind::kOneFOneB, 3, 1, {3, 0, 2}, 1, {}, {}, {{3, at_send(FrameKind::kCopy, 0, 1)}}});
+  run_checked(chain, {ScheduleKind::kOneFOneB, 3, 1, {3, 0, 2}, 1, {}, {{3, at_send(FrameKind::kCopy, 0, 1)}}});
   EXPECT_EQ(chain.version(), base);
   finish_checked(chain, {ScheduleKind::kOneFOneB, 2, 1, {0, 2}});
 }
@@ -148,7 +146,7 @@ TEST(GuardRecovery, StashedWeightsDoNotDisturbCopies) {
   options.stash = true;
   GuardedChain chain(options);
   run_checked(chain, amdp4({{2, at_send(FrameKind::kInputGradient, 3, 4)}}));
-  finish_checked(chain, {ScheduleKind::kAmdp, 2, 1, {0, 3}, 1, {}, {1}});
+  finish_checked(chain, {ScheduleKind::kAmdp, 2, 1, {0, 3}, 1, {1}});
 }
 
 // Cuts take the past with them, at updates and inside windows; what is not committed is told again.
@@ -159,7 +157,7 @@ TEST(GuardRecovery, ThePastIsToldOnceWhateverWasHandedToACheckpoint) {
     GuardedChain chain(options);
     run_checked(chain, amdp4({{2, at_send(FrameKind::kInputGradient, 3)}}));
     EXPECT_EQ(std::ssize(chain.history()), chain.version().value);
-    run_checked(chain, {ScheduleKind::kOneFOneB, 3, 1, {0, 3, 1}, 1, {}, {}, {{3, at_send(FrameKind::kRecord, 5)}}});
+    run_checked(chain, {ScheduleKind::kOneFOneB, 3, 1, {0, 3, 1}, 1, {}, {{3, at_send(FrameKind::kRecord, 5)}}});
     finish_checked(chain, {ScheduleKind::kOneFOneB, 2, 1, {0, 1}});
     EXPECT_EQ(std::ssize(chain.history()), 8);
   }

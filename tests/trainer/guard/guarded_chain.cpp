@@ -8,7 +8,6 @@
 #include "scheduler/plan_text.h"
 #include "tests/trainer/guard/guard_places.h"
 #include "tests/trainer/handover/mixing_stage.h"
-#include "trainer/guard.h"
 #include "trainer/threads/thread_transport.h"
 
 namespace everstep::trainer {
@@ -41,7 +40,7 @@ CallTest at_send(FrameKind kind, std::int64_t window, int nth) {
   };
 }
 
-// A thread per worker, donor and spare.
+// A thread per worker and donor.
 class GuardedChain::Run {
  public:
   Run(const GuardedChain& chain, const GuardedGeneration& next)
@@ -85,7 +84,7 @@ class GuardedChain::Run {
       moved = *std::move(state);
       received_bytes[number] = moved.received_bytes;
     }
-    const bool is_donor = number >= next_.workers.size() && number < next_.workers.size() + next_.donors.size();
+    const bool is_donor = number >= next_.workers.size();
     if (is_donor) {
       transports_[number]->leave();
       return {};
@@ -93,8 +92,7 @@ class GuardedChain::Run {
     const auto dies = next_.dies.find(names_[number]);
     MortalTransport transport(std::move(transports_[number]), dies == next_.dies.end() ? nullptr : dies->second);
     if (chain_.change_transport) chain_.change_transport(names_[number], transport);
-    Status ended = number < next_.workers.size() ? train_from(moved, transport, members[number])
-                                                 : guard(options_, transport, *members[number].copies);
+    Status ended = train_from(moved, transport, members[number]);
     members[number].calls = transport.calls();
     members[number].died = transport.is_dead();
     if (ended) return transport.close(20s);
@@ -159,10 +157,8 @@ TransferRequest GuardedChain::change_to(const GuardedGeneration& next) const {
   };
   TransferRequest request{shape_of(before), {}, shape_of(next)};
   CopyHolders& copies = request.copies.emplace();
-  std::vector<int> places = before.workers;
-  places.insert(places.end(), before.spares.begin(), before.spares.end());
   const std::vector<int> names = connected(next);
-  for (const int name : places) {
+  for (const int name : before.workers) {
     const auto held = base_->copies.find(name);
     const bool is_left = held != base_->copies.end();
     request.holders.push_back(is_left ? number_of(names, name) : -1);
@@ -170,7 +166,7 @@ TransferRequest GuardedChain::change_to(const GuardedGeneration& next) const {
   }
   for (const std::vector<int>& guards : guards_of(before)) {
     std::vector<int>& of_stage = copies.guards.emplace_back();
-    for (const int guard : guards) of_stage.push_back(number_of(places, guard));
+    for (const int guard : guards) of_stage.push_back(number_of(before.workers, guard));
   }
   return request;
 }
@@ -251,20 +247,14 @@ std::int64_t GuardedChain::newest_update() const {
 }
 
 std::vector<WindowHistory> GuardedChain::history() const {
-  if (!base_) return {};
-  const auto knows = std::find_if(base_->copies.begin(), base_->copies.end(),
-                                  [this](const auto& copies) { return !is_spare(copies.first); });
-  return knows->second.resume.history;
+  return base_ ? base_->copies.begin()->second.resume.history : std::vector<WindowHistory>();
 }
-
-bool GuardedChain::is_spare(int name) const { return number_of(base_->generation.spares, name) >= 0; }
 
 Result<TrainedState> GuardedChain::state() const {
   std::vector<HeldState> held;
   for (const auto& [name, copies] : base_->copies) {
     HeldState& one = held.emplace_back();
     one.resume = copies.resume;
-    if (is_spare(name)) one.resume.history = history();  // nobody tells it the past
     if (copies.complete.owned) one.stages.insert(one.stages.end(), copies.owned.begin(), copies.owned.end());
     if (copies.complete.guarded) one.stages.insert(one.stages.end(), copies.guarded.begin(), copies.guarded.end());
   }

@@ -24,7 +24,6 @@ struct GuardedGeneration {
   int width = 1;
   std::vector<int> workers;           // by place in the plan
   int redundancy = 1;                 // guards of every stage, in addition to its owners
-  std::vector<int> spares = {};       // guard before any worker does
   std::vector<int> donors = {};       // of the generation before, that only hand over
   std::map<int, CallTest> dies = {};  // by name: where it does; every one of them is gone when the generation ends
 };
@@ -42,7 +41,7 @@ class GuardedChain {
  public:
   explicit GuardedChain(TrainOptions options);
 
-  // What one worker or spare of the last generation had when it ended.
+  // What one worker of the last generation had when it ended.
   struct Member {
     std::shared_ptr<StateCopies> copies;
     Status ended;
@@ -86,7 +85,6 @@ class GuardedChain {
 
   TrainOptions options_under(const GuardedGeneration& next) const;
   TransferRequest change_to(const GuardedGeneration& next) const;
-  bool is_spare(int name) const;  // of the base
   Status choose_base(const GuardedGeneration& last);
   void take_base(const GuardedGeneration& last, Version version);
   bool covers(const GuardedGeneration& last, Version version) const;
