@@ -69,8 +69,7 @@ std::optional<Candidate> plan_by_trying_everything(const ModelProfile& profile, 
   for (Tried& tried : all) {
     if (static_cast<double>(tried.candidate.window_time) > 1.03 * static_cast<double>(fastest)) continue;
     seat_workers(tried.plan, profile, workers, previous);
-    place_guards(tried.plan, tried.stages, workers, options.redundancy, options.hardware.memory_bytes,
-                 tried.free_bytes);
+    place_guards(tried.plan, tried.stages, workers, options.redundancy, tried.free_bytes);
     tried.candidate.survives = survival_of(tried.plan, tried.stages, workers, fewest, tried.free_bytes);
     tried.candidate.moved_bytes = previous != nullptr ? moved_bytes(profile, previous, tried.plan) : 0;
     if (!best || rank(tried.candidate) < rank(*best)) best = tried.candidate;
