@@ -98,6 +98,7 @@ class Coordinator {
   void start(const Situation& seen, Tick now);
   bool is_broken(const Situation& seen) const;
   void recover(const Situation& seen, Tick now);
+  void let_leavers_go(const Situation& seen);
   bool evict_outcasts(const Situation& seen);
   void await_drain(const Situation& seen, Tick now);
   void await_prepared(const Situation& seen, Tick now, Tick window_time);

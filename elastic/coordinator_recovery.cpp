@@ -43,8 +43,15 @@ void Coordinator::recover(const Situation& seen, Tick now) {
   constexpr Tick kFirstPause = 100 * kMillisecond;
   const Tick pause = fruitless_ == 0 ? 0 : kFirstPause << std::min(fruitless_, 6);
   if (now < watched_since_ + pause) return wake(watched_since_ + pause);
-  if (waits_for_more(eligible(seen, now).size())) return stop_if_asked(seen);
+  if (waits_for_more(eligible(seen, now).size())) return seen.stop_asked ? stop_if_asked(seen) : let_leavers_go(seen);
   open_anew(seen, now, "recovery");
+}
+
+// Nobody goes on from what they hold, so it need not be held any longer.
+void Coordinator::let_leavers_go(const Situation& seen) {
+  const std::vector<WorkerId> workers = seen.live_workers();
+  const bool leaves = std::any_of(workers.begin(), workers.end(), [&](const auto& id) { return seen.is_leaving(id); });
+  if (leaves && !seen.drain) drain(seen, {.saves = true, .reason = "too few are left to go on"});
 }
 
 bool Coordinator::evict_outcasts(const Situation& seen) {

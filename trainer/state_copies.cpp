@@ -93,7 +93,9 @@ std::vector<WindowHistory> untold_history(std::vector<WindowHistory> known, Posi
   });
   std::stable_sort(known.begin(), known.end(),
                    [&](const WindowHistory& a, const WindowHistory& b) { return place_of(a) < place_of(b); });
-  known.erase(std::unique(known.begin(), known.end()), known.end());
+  // By place, not by content: a loss that is not a number differs from itself.
+  const auto is_same = [&](const WindowHistory& a, const WindowHistory& b) { return place_of(a) == place_of(b); };
+  known.erase(std::unique(known.begin(), known.end(), is_same), known.end());
   return known;
 }
 

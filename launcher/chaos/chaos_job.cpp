@@ -138,12 +138,6 @@ std::vector<std::string> ChaosJob::outsiders() {
   return names;
 }
 
-std::vector<pid_t> ChaosJob::processes() const {
-  std::vector<pid_t> all{train_.pid()};
-  for (const Joined& joined : joined_) all.push_back(joined.process.pid());
-  return all;
-}
-
 void ChaosJob::kill(const WorkerProcess& worker) {
   killed_.insert(worker.name);
   ::kill(worker.pid, SIGKILL);

@@ -58,7 +58,6 @@ class ChaosJob {
   // Those that live and are no members of the job; all of them if etcd does not say.
   std::vector<std::string> outsiders();
   bool train_is_running() { return train_.is_running(); }
-  std::vector<pid_t> processes() const;  // our children
 
   // SIGKILL: its end by that signal is no bad end from then on.
   void kill(const WorkerProcess& worker);

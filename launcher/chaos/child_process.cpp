@@ -208,10 +208,9 @@ std::vector<std::string> arguments_of(pid_t process) {
 
 void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
-std::vector<pid_t> living_orphans(const std::vector<pid_t>& known) {
+std::vector<pid_t> living_orphans() {
   std::vector<pid_t> found;
   for (const pid_t child : all_children(::getpid())) {
-    if (std::find(known.begin(), known.end(), child) != known.end()) continue;
     if (::waitpid(child, nullptr, WNOHANG) == 0) found.push_back(child);
   }
   return found;

@@ -61,7 +61,7 @@ std::vector<std::string> arguments_of(pid_t process);
 // From now on processes whose parents end become our children: none gets lost.
 void adopt_orphans();
 
-// Children that we did not start ourselves: they outlived whoever did. Those that have ended are waited for.
-std::vector<pid_t> living_orphans(const std::vector<pid_t>& known);
+// Children when none of our own is left: they outlived whoever started them. Those that have ended are waited for.
+std::vector<pid_t> living_orphans();
 
 }  // namespace everstep::launcher::chaos

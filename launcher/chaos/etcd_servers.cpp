@@ -64,14 +64,6 @@ std::string EtcdServers::other_endpoints() const {
   return joined(all);
 }
 
-std::vector<pid_t> EtcdServers::processes() const {
-  std::vector<pid_t> all;
-  for (const Server& server : servers_) {
-    if (server.process) all.push_back(server.process->pid());
-  }
-  return all;
-}
-
 int EtcdServers::leader() const {
   int first = -1;
   for (int server = 0; server < size(); ++server) {

@@ -24,7 +24,6 @@ class EtcdServers {
   std::string endpoints() const;        // with commas between them, as --etcd takes them
   std::string other_endpoints() const;  // the same under the other address
   std::vector<std::string> urls() const;
-  std::vector<pid_t> processes() const;
 
   // The one that leads by its own word; the first that runs if none says so.
   int leader() const;

@@ -46,12 +46,6 @@ Status Injector::run(const Schedule& schedule) {
   return {};
 }
 
-std::vector<pid_t> Injector::processes() const {
-  std::vector<pid_t> all;
-  for (const SlowDisk& slow : slow_) all.push_back(slow.pid());
-  return all;
-}
-
 std::string Injector::happen(const Fault& fault, Time at) {
   switch (fault.kind) {
     case FaultKind::kEtcdKill:

@@ -43,7 +43,6 @@ class Injector {
 
   // A byte of the newest checkpoint is to change once the job has ended.
   bool flips_byte() const { return flips_byte_; }
-  std::vector<pid_t> processes() const;  // our children
 
  private:
   using Time = std::chrono::milliseconds;

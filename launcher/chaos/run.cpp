@@ -44,7 +44,7 @@ class LastOfAll {
   LastOfAll& operator=(const LastOfAll&) = delete;
   ~LastOfAll() {
     // One that is killed may leave children of its own.
-    for (auto left = living_orphans({}); !left.empty(); left = living_orphans({})) {
+    for (auto left = living_orphans(); !left.empty(); left = living_orphans()) {
       for (const pid_t process : left) ::kill(process, SIGKILL);
       std::this_thread::sleep_for(milliseconds(10));
     }
@@ -221,7 +221,7 @@ class ChaosRun {
   }
 
   void look_for_orphans() {
-    for (const pid_t process : living_orphans({})) {
+    for (const pid_t process : living_orphans()) {
       std::string words;
       for (const std::string& word : arguments_of(process)) words.append(" ").append(word);
       hangs_.push_back("process " + std::to_string(process) + " is left:" + words);

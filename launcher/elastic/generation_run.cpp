@@ -142,7 +142,8 @@ TrainingEnded GenerationRun::work() {
   result_ = std::make_shared<const trainer::HeldState>(std::move(held));
   // A peer that dies from now on is no loss to this generation, which has ended.
   close_to_others();
-  (void)transport.close(kGoodbyePatience);
+  // Without a goodbye its end would count as a death.
+  if (!transport.close(kGoodbyePatience)) transport.leave();
   TrainingEnded ended{
       start_.generation.group.attempt, TrainingEnded::How::kStopped, held_copies(), {}, false, {}, false};
   ended.held.position = result_->resume.position;

@@ -164,8 +164,8 @@ void tell_survival(const Situation& seen, JobStatus& status) {
   for (const WorkerId& id : one_loss_too_many(plan)) status.too_many.push_back(seen.members.at(id).record.name);
 }
 
-// More than cuts of a model can differ: blocks are whole.
-constexpr double kStraggles = 3;
+// Stages differ, too: a head may cost as much as some blocks.
+constexpr double kStraggles = 5;
 
 void tell_times(const Situation& seen, JobStatus& status) {
   if (!status.progress || !seen.generation) return;
@@ -179,7 +179,7 @@ void tell_times(const Situation& seen, JobStatus& status) {
     if (!worker.group) continue;
     const int time = times[*worker.group * plan.depth + *worker.device];
     worker.computed_ms = time / 1e3;
-    if (time != sorted.back() || time <= kStraggles * usual) continue;
+    if (time != sorted.back() || usual <= 0 || time <= kStraggles * usual) continue;
     status.straggler =
         worker.record.name + " computes " + fixed_text(time / usual, 1) + " times as long as the median worker";
   }

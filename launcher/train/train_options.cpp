@@ -92,13 +92,13 @@ Options plan_options() {
       {.name = "redundancy",
        .value_name = "K",
        .default_text = "1",
-       .help = "So many workers may be lost at once without going back to a checkpoint: costs memory for two more "
-               "copies of what each worker owns, K times; 0: none"},
+       .help = "So many workers may be lost at once without going back to a checkpoint: costs memory for one more "
+               "copy of what each worker owns, and two on each of K others; 0: none"},
       {.name = "compare-replicas",
        .value_name = "K",
        .default_text = "10",
-       .help = "Compare the replicas' weights every K updates: 1 finds every flipped bit before it reaches a "
-               "checkpoint; 0: never"},
+       .help = "Compare the replicas' weights every K updates: 1 finds every bit that flips in one that is not its "
+               "owner's before it reaches a checkpoint; 0: never"},
       {.name = "memory-gib",
        .value_name = "X",
        .help = "Memory of one worker for training; if not set, an equal share of the host's"},

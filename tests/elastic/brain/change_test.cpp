@@ -95,6 +95,17 @@ TEST_F(Training, StopsInsideAWindowAtTheRoundAfterTheHighestPromised) {
   }
 }
 
+// It has copies, but nobody is there who could go on from them.
+TEST_F(Training, LetsALeaverGoWhoseGenerationBrokeWhenNobodyStays) {
+  cluster.copies = {{{1}, {8}, true, true}};
+  cluster.kill(1);
+  cluster.kill(2);
+  cluster.tell(3, LeaveAsked{"SIGTERM", 0});
+  cluster.settle(60);
+  cluster.settle(3000);
+  EXPECT_THAT(cluster.effects_of<Exit>(3), SizeIs(1));
+}
+
 // Found by the simulator: somebody who could not connect held what it had before, and the drain waited for the others,
 // who waited for it.
 TEST_F(Training, DoesNotWaitForADrainInWhichSomebodyNeverBegan) {

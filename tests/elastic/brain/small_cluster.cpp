@@ -102,7 +102,7 @@ bool SmallCluster::act(const WorkerId& id, const Effect& effect) {
     end_training(number, TrainingEnded::How::kStopped, held);
   }
   if (std::holds_alternative<Abort>(effect) && self.running) {
-    end_training(number, TrainingEnded::How::kBroken, {});
+    end_training(number, TrainingEnded::How::kBroken, {false, {}, {}, copies});
   }
   return true;
 }

@@ -58,6 +58,7 @@ class SmallCluster {
   }
 
   bool drains = true;
+  std::vector<HeldCopy> copies;  // what workers that break off have
   Position position{8};
 
  private:

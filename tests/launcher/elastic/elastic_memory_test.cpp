@@ -8,6 +8,7 @@ namespace everstep::launcher {
 namespace {
 
 constexpr int kWindow = 8;
+constexpr int kAhead = 4;  // minibatches of the next window that an asynchronous pipeline has begun
 
 class ElasticMemory : public ElasticJob {
  protected:
@@ -24,7 +25,7 @@ class ElasticMemory : public ElasticJob {
     ASSERT_TRUE(trains_with(workers, after));
     const GenerationLine next = generations().back();
     EXPECT_EQ(next.base, "copies");
-    EXPECT_LT(next.redone, 2 * kWindow);
+    EXPECT_LE(next.redone, 2 * kWindow + kAhead);
     EXPECT_TRUE(goes_on());
   }
 

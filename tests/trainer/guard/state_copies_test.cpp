@@ -1,6 +1,7 @@
 #include "trainer/state_copies.h"
 
 #include <cstring>
+#include <limits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -152,6 +153,13 @@ TEST(UntoldHistory, TellsEveryWindowOnceInOrderFromTheCommittedOneToTheBase) {
                                          entry(5, 0, 4),  entry(3, 0, 10), entry(4, 0, 10)};
   EXPECT_THAT(untold_history(known, Position{22}, Position{50}, 10),
               ElementsAre(entry(2, 2, 10), entry(3, 0, 10), entry(4, 0, 10)));
+}
+
+// A window that was skipped because its loss is not a number: told twice, it would end all commits.
+TEST(UntoldHistory, TellsAWindowOnceWhoseLossIsNotANumber) {
+  WindowHistory skipped = entry(3, 0, 10);
+  skipped.losses[0] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(untold_history({skipped, skipped}, Position{0}, Position{50}, 10).size(), 1U);
 }
 
 TEST(UntoldHistory, TellsAllOfAWindowThatACommittedCutLiesInside) {
