@@ -26,7 +26,8 @@ TEST_F(PlanCommand, ExplainsThePlanItChose) {
   const CommandRun run = run_command({"plan", "--workers=8", "--model=gpt-1.56b", "--memory-gib=40", "--per-host=2"});
   EXPECT_EQ(run.exit_code, 0) << run.log;
   EXPECT_THAT(run.out, HasSubstr("plan       amdp D=2 P=1 W=4\n"));
-  EXPECT_THAT(run.out, HasSubstr("survives   any 3 workers, any 3 hosts, lost at once, without touching disk; workers "));
+  EXPECT_THAT(run.out,
+              HasSubstr("survives   any 3 workers, any 3 hosts, lost at once, without touching disk; workers "));
   EXPECT_THAT(run.out, HasSubstr("why        amdp D=2 P=1 W=4 is the fastest that fits; next comes "));
   EXPECT_THAT(run.out, HasSubstr("block 25 … head"));
 }
