@@ -70,7 +70,7 @@ void Run::share_copy() {
   // It is much to send, and everything else goes first.
   World& world = self_.process().world();
   for (const WorkerId& guard : plan().guards[stage()]) {
-    const Tick delay = world.dice().one_in(4) ? world.dice().below(2 * kWindow * world.job.round_time) : 0;
+    const Tick delay = world.dice().one_in(4) ? world.dice().below(Tick{2} * kWindow * world.job.round_time) : 0;
     later(delay, [this, guard, record] { send({.kind = Frame::Kind::kCopy, .copy = record}, guard); });
   }
 }

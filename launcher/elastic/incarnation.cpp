@@ -18,7 +18,6 @@ namespace everstep::launcher {
 namespace {
 
 using elastic::AgentEvent;
-using elastic::GenerationRecord;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kCallDeadline{1000};
