@@ -10,6 +10,12 @@ namespace {
 // An order repeats from round to round, so the time of a window grows by the same amount with every further one.
 constexpr int kTimedRounds = 6;
 
+TimingModel model_of(const PlanShape& shape, const ModelProfile& profile, const Hardware& hardware, int width) {
+  TimingModel model = timing_model(profile, hardware, shape.placement, width, shape.cuts);
+  model.slowness = shape.slowness;
+  return model;
+}
+
 ScheduleRequest group_request(const PlanShape& shape, int minibatches, int preload) {
   ScheduleRequest request;
   request.kind = shape.kind;
@@ -20,7 +26,7 @@ ScheduleRequest group_request(const PlanShape& shape, int minibatches, int prelo
 }
 
 void measure(PlanShape& shape, const ModelProfile& profile, const Hardware& hardware) {
-  const TimingModel model = timing_model(profile, hardware, shape.placement, 1, shape.cuts);
+  const TimingModel model = model_of(shape, profile, hardware, 1);
   // In-flight minibatches peak within two rounds, whatever the window.
   const auto schedule = make_schedule(group_request(shape, 2 * shape.placement.depth(), 2));
   EVERSTEP_CHECK(schedule.ok(), schedule.error().line());
@@ -33,11 +39,11 @@ void measure(PlanShape& shape, const ModelProfile& profile, const Hardware& hard
 std::int64_t PlanShape::largest_peak() const { return *std::max_element(peak_bytes.begin(), peak_bytes.end()); }
 
 PlanShape make_shape(const ModelProfile& profile, const Hardware& hardware, ScheduleKind kind,
-                     const Placement& placement) {
-  PlanShape by_time{kind, placement, partition_blocks(profile, placement, Balance::kTime), {}};
+                     const Placement& placement, const Slowness& slowness) {
+  PlanShape by_time{kind, placement, partition_blocks(profile, placement, Balance::kTime, slowness), {}, slowness};
   measure(by_time, profile, hardware);
   if (by_time.largest_peak() <= hardware.memory_bytes) return by_time;
-  PlanShape by_memory{kind, placement, partition_blocks(profile, placement, Balance::kMemory), {}};
+  PlanShape by_memory{kind, placement, partition_blocks(profile, placement, Balance::kMemory), {}, slowness};
   measure(by_memory, profile, hardware);
   return by_memory.largest_peak() < by_time.largest_peak() ? by_memory : by_time;
 }
@@ -50,7 +56,7 @@ int largest_share(int window, int depth, int width) {
 Tick window_time_bound(const ModelProfile& profile, const Hardware& hardware, const PlanShape& shape, int window,
                        int width) {
   const Placement& placement = shape.placement;
-  const TimingModel model = timing_model(profile, hardware, placement, width, shape.cuts);
+  const TimingModel model = model_of(shape, profile, hardware, width);
   const int share = largest_share(window, placement.depth(), width);
   // A pipeline has at least this many of the share's minibatches.
   const int per_pipeline = share / placement.pipelines();
@@ -58,11 +64,14 @@ Tick window_time_bound(const ModelProfile& profile, const Hardware& hardware, co
   for (int device = 0; device < placement.depth(); ++device) {
     Tick work = 0;
     for (const int stage : placement.stages_on(device)) {
-      work += per_pipeline * (model.stages[stage].forward + model.stages[stage].backward);
+      work += per_pipeline * (slowed(model.stages[stage].forward, shape.slowness, device) +
+                              slowed(model.stages[stage].backward, shape.slowness, device));
     }
     if (placement.pipelines() == 1 && !is_asynchronous(shape.kind)) {
       // Before its first forward a stage waits for all stages before it, and the update waits for its reduce.
-      for (int stage = 0; stage < device; ++stage) work += model.stages[stage].forward;
+      for (int stage = 0; stage < device; ++stage) {
+        work += slowed(model.stages[stage].forward, shape.slowness, placement.owner_of(stage));
+      }
       work += model.stages[device].reduce;
     }
     bound = std::max(bound, work);
@@ -72,7 +81,7 @@ Tick window_time_bound(const ModelProfile& profile, const Hardware& hardware, co
 
 SteadyState window_time(const ModelProfile& profile, const Hardware& hardware, const PlanShape& shape, int window,
                         int width, int preload) {
-  const TimingModel model = timing_model(profile, hardware, shape.placement, width, shape.cuts);
+  const TimingModel model = model_of(shape, profile, hardware, width);
   const int depth = shape.placement.depth();
   const int share = largest_share(window, depth, width);
   const int untimed_rounds = std::max(0, share / depth - kTimedRounds);

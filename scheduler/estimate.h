@@ -15,13 +15,14 @@ struct PlanShape {
   Placement placement;
   Cuts cuts;
   std::vector<std::int64_t> peak_bytes;  // per device
+  Slowness slowness{};
 
   std::int64_t largest_peak() const;
 };
 
 // Cuts by time; by memory if only that fits. Needs a valid placement with no more stages than blocks.
 PlanShape make_shape(const ModelProfile& profile, const Hardware& hardware, ScheduleKind kind,
-                     const Placement& placement);
+                     const Placement& placement, const Slowness& slowness = {});
 
 // Minibatches of a window that the busiest group runs.
 int largest_share(int window, int depth, int width);

@@ -67,8 +67,9 @@ int most_losses(const std::vector<std::size_t>& copies) {
 
 void place_guards(Plan& plan, const std::vector<StageCost>& stages, const std::vector<WorkerInfo>& workers,
                   int redundancy, const std::vector<std::int64_t>& free_bytes) {
-  plan.guards.assign(stages.size(), {});
+  plan.guards.clear();
   if (!owners_keep_two_versions(plan, stages, free_bytes)) return;
+  plan.guards.resize(stages.size());
   std::map<WorkerId, const std::string*> host_of;
   for (const WorkerInfo& worker : workers) host_of[worker.id] = &worker.host;
   std::vector<GuardCandidate> candidates = candidates_of(plan, stages, host_of, free_bytes);
@@ -122,7 +123,24 @@ Survival survival_of(const Plan& plan, const std::vector<StageCost>& stages, con
 
 bool keeps_copies(const Plan& plan, int redundancy) {
   const auto has_any = [](const std::vector<WorkerId>& guards) { return !guards.empty(); };
-  return redundancy > 0 && (plan.width > 1 || std::any_of(plan.guards.begin(), plan.guards.end(), has_any));
+  if (redundancy == 0 || plan.guards.empty()) return false;
+  return plan.width > 1 || std::any_of(plan.guards.begin(), plan.guards.end(), has_any);
+}
+
+std::int64_t copy_bytes(const Plan& plan, const ModelProfile& profile, int redundancy) {
+  if (!keeps_copies(plan, redundancy)) return 0;
+  const Placement placement = placement_of(plan);
+  std::map<WorkerId, std::int64_t> bytes;
+  for (int stage = 0; stage < placement.stages(); ++stage) {
+    const std::int64_t version = owner_state_bytes(stage_cost(profile, plan.cuts[stage], plan.cuts[stage + 1]));
+    for (int group = 0; group < plan.width; ++group) {
+      bytes[plan.workers[group * plan.depth + placement.owner_of(stage)]] += version;
+    }
+    for (const WorkerId& guard : plan.guards[stage]) bytes[guard] += 2 * version;
+  }
+  std::int64_t most = 0;
+  for (const auto& [worker, held] : bytes) most = std::max(most, held);
+  return most;
 }
 
 Survival survival_by_copies(const Plan& plan, const std::map<WorkerId, std::string>& host_of) {

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <span>
 
+#include "scheduler/op_text.h"
+
 namespace everstep::scheduler {
 namespace {
 
@@ -48,13 +50,19 @@ char separator_before(char name) { return name == 's' ? '@' : '.'; }
 
 }  // namespace
 
-std::string to_string(const Op& op) {
-  std::string text(1, kLetters[static_cast<std::size_t>(op.kind)]);
+std::string_view write_text(const Op& op, std::span<char, kLongestOpText> room) {
+  char* end = room.data();
+  *end++ = kLetters[static_cast<std::size_t>(op.kind)];
   for (const char name : layout_of(op.kind)) {
-    if (name != 'w') text += separator_before(name);
-    text += std::to_string(field_of(op, name));
+    if (name != 'w') *end++ = separator_before(name);
+    end = std::to_chars(end, room.data() + room.size(), field_of(op, name)).ptr;
   }
-  return text;
+  return {room.data(), end};
+}
+
+std::string to_string(const Op& op) {
+  std::array<char, kLongestOpText> room{};
+  return std::string(write_text(op, room));
 }
 
 Result<Op> parse_op(std::string_view text) {

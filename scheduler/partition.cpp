@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <tuple>
 
 namespace everstep::scheduler {
@@ -35,6 +36,62 @@ Cuts smallest_maximum(const std::vector<std::int64_t>& weights, int stages) {
   return fill_up_to(weights, stages, low);
 }
 
+// By stage: how slow the slowest device is that holds it.
+Slowness slowness_of_stages(const Placement& placement, const Slowness& slowness) {
+  Slowness stages;
+  for (int stage = 0; stage < placement.stages(); ++stage) {
+    double slowest = 0;
+    for (const int device : placement.replicas_of(stage)) slowest = std::max(slowest, slowness[device]);
+    stages.push_back(slowest);
+  }
+  return stages;
+}
+
+// Cuts in which no stage takes longer than `limit`, if there are any. Filling from the front would not find out: a
+// heavy block may be too much for a slow stage, and fit into the one before it.
+std::optional<Cuts> cuts_within(const std::vector<std::int64_t>& weights, const Slowness& stages, std::int64_t limit) {
+  const auto blocks = static_cast<int>(weights.size());
+  std::vector<std::int64_t> sums{0};
+  for (const std::int64_t weight : weights) sums.push_back(sums.back() + weight);
+  const auto fits = [&](std::size_t stage, int begin, int end) {
+    return slowed(sums[end] - sums[begin], stages[stage]) <= limit;
+  };
+  // By stage: which blocks it can begin with.
+  std::vector<std::vector<bool>> begins(stages.size() + 1, std::vector<bool>(blocks + 1));
+  begins[0][0] = true;
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    int marked = 0;
+    int end = 0;
+    for (int begin = 0; begin < blocks; ++begin) {
+      if (!begins[stage][begin]) continue;
+      end = std::max(end, begin);
+      while (end < blocks && fits(stage, begin, end + 1)) ++end;
+      for (marked = std::max(marked, begin); marked < end;) begins[stage + 1][++marked] = true;
+    }
+  }
+  if (!begins.back()[blocks]) return std::nullopt;
+  Cuts cuts(stages.size() + 1, blocks);
+  for (std::size_t stage = stages.size() - 1; stage > 0; --stage) {
+    int begin = cuts[stage + 1] - 1;
+    while (!begins[stage][begin] || !fits(stage, begin, cuts[stage + 1])) --begin;
+    cuts[stage] = begin;
+  }
+  cuts[0] = 0;
+  return cuts;
+}
+
+// The smallest largest stage where stages are not equally fast.
+Cuts smallest_maximum(const std::vector<std::int64_t>& weights, const Slowness& stages) {
+  const std::int64_t all = std::accumulate(weights.begin(), weights.end(), std::int64_t{0});
+  std::int64_t low = 0;
+  std::int64_t high = slowed(all, *std::max_element(stages.begin(), stages.end()));
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    cuts_within(weights, stages, middle) ? high = middle : low = middle + 1;
+  }
+  return *cuts_within(weights, stages, low);
+}
+
 // What a round of D minibatches costs the busiest device: its share of the work, and the bubble that several pipelines
 // leave where backwards are longer than forwards. Sums of squares break ties in favour of even stages.
 struct RoundEstimate {
@@ -48,8 +105,11 @@ struct RoundEstimate {
 
 class RoundModel {
  public:
-  RoundModel(const ModelProfile& profile, const Placement& placement)
-      : placement_(placement), forward_{0}, backward_{0} {
+  RoundModel(const ModelProfile& profile, const Placement& placement, const Slowness& slowness)
+      : placement_(placement),
+        stages_(slowness.empty() ? Slowness{} : slowness_of_stages(placement, slowness)),
+        forward_{0},
+        backward_{0} {
     for (const BlockProfile& block : profile.blocks) {
       forward_.push_back(forward_.back() + block.forward);
       backward_.push_back(backward_.back() + block.backward);
@@ -61,8 +121,8 @@ class RoundModel {
     Tick bubble = 0;
     RoundEstimate result;
     for (int stage = 0; stage < placement_.stages(); ++stage) {
-      const Tick forward = forward_[cuts[stage + 1]] - forward_[cuts[stage]];
-      const Tick backward = backward_[cuts[stage + 1]] - backward_[cuts[stage]];
+      const Tick forward = slowed(forward_[cuts[stage + 1]] - forward_[cuts[stage]], stages_, stage);
+      const Tick backward = slowed(backward_[cuts[stage + 1]] - backward_[cuts[stage]], stages_, stage);
       load[placement_.mirror_group_of(placement_.owner_of(stage))] += forward + backward;
       if (placement_.pipelines() > 1) bubble = std::max(bubble, backward - forward);
       result.unevenness += static_cast<double>(forward + backward) * static_cast<double>(forward + backward);
@@ -74,6 +134,7 @@ class RoundModel {
 
  private:
   const Placement& placement_;
+  Slowness stages_;            // by stage; empty: all as usual
   std::vector<Tick> forward_;  // prefix sums
   std::vector<Tick> backward_;
 };
@@ -102,7 +163,8 @@ Cuts refine(Cuts cuts, const RoundModel& model) {
 
 }  // namespace
 
-Cuts partition_blocks(const ModelProfile& profile, const Placement& placement, Balance balance) {
+Cuts partition_blocks(const ModelProfile& profile, const Placement& placement, Balance balance,
+                      const Slowness& slowness) {
   EVERSTEP_CHECK(std::ssize(profile.blocks) >= placement.stages(), "fewer blocks than stages");
   std::vector<std::int64_t> weights;
   for (const BlockProfile& block : profile.blocks) {
@@ -111,8 +173,18 @@ Cuts partition_blocks(const ModelProfile& profile, const Placement& placement, B
                           ? block.forward + block.backward
                           : block.parameters * state + placement.depth() * block.activation_bytes);
   }
-  const Cuts cuts = smallest_maximum(weights, placement.stages());
-  return balance == Balance::kTime ? refine(cuts, RoundModel(profile, placement)) : cuts;
+  Cuts even = smallest_maximum(weights, placement.stages());
+  if (balance == Balance::kMemory) return even;
+  const RoundModel model(profile, placement, slowness);
+  Cuts cuts = refine(even, model);
+  if (slowness.empty()) return cuts;
+  Cuts uneven = refine(smallest_maximum(weights, slowness_of_stages(placement, slowness)), model);
+  return model.estimate(uneven) < model.estimate(cuts) ? uneven : cuts;
+}
+
+Tick estimated_round(const ModelProfile& profile, const Placement& placement, const Slowness& slowness,
+                     const Cuts& cuts) {
+  return RoundModel(profile, placement, slowness).estimate(cuts).round;
 }
 
 }  // namespace everstep::scheduler

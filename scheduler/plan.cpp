@@ -85,6 +85,60 @@ std::vector<Saving> savings(const ModelProfile& profile, const Plan& previous, c
   return all;
 }
 
+// In a plan that is being filled.
+struct Seats {
+  std::vector<std::deque<std::size_t>> free;  // by device, ascending
+
+  explicit Seats(const Plan& plan) : free(plan.depth) {
+    for (std::size_t seat = 0; seat < plan.workers.size(); ++seat) free[seat % plan.depth].push_back(seat);
+  }
+  std::size_t take(int device) {
+    const std::size_t seat = free[device].front();
+    free[device].pop_front();
+    return seat;
+  }
+};
+
+std::map<WorkerId, int> devices_of(const Plan& plan) {
+  std::map<WorkerId, int> devices;
+  for (std::size_t i = 0; i < plan.workers.size(); ++i) devices[plan.workers[i]] = static_cast<int>(i % plan.depth);
+  return devices;
+}
+
+// Seats those who cannot sit anywhere, each where it sat if that will do, and takes them out of `workers`, as well as
+// those whom there is no seat for: these are returned.
+std::vector<WorkerId> seat_stragglers(Plan& plan, Seats& seats, std::vector<WorkerInfo>& workers, const Plan* previous,
+                                      const Slowness& slowness) {
+  const double fastest_device = *std::min_element(slowness.begin(), slowness.end());
+  const std::map<WorkerId, int> before = previous != nullptr ? devices_of(*previous) : std::map<WorkerId, int>{};
+  std::vector<WorkerInfo> by_speed = workers;
+  std::stable_sort(by_speed.begin(), by_speed.end(), [&](const WorkerInfo& a, const WorkerInfo& b) {
+    return std::tuple(-a.slowness, before.contains(a.id)) < std::tuple(-b.slowness, before.contains(b.id));
+  });
+  const std::size_t seatless = by_speed.size() - plan.workers.size();
+  std::vector<WorkerId> left_out;
+  for (const WorkerInfo& worker : by_speed) {
+    if (worker.slowness <= fastest_device) break;
+    if (left_out.size() < seatless) {
+      left_out.push_back(worker.id);
+      continue;
+    }
+    const auto found = before.find(worker.id);
+    const auto rank = [&](int device) {
+      return std::tuple(found == before.end() || found->second != device, slowness[device]);
+    };
+    int best = -1;
+    for (int device = 0; device < plan.depth; ++device) {
+      const bool possible = slowness[device] >= worker.slowness && !seats.free[device].empty();
+      if (possible && (best < 0 || rank(device) < rank(best))) best = device;
+    }
+    EVERSTEP_CHECK(best >= 0, "devices that are planned to be faster than the workers there are");
+    plan.workers[seats.take(best)] = worker.id;
+  }
+  std::erase_if(workers, [&](const WorkerInfo& worker) { return worker.slowness > fastest_device; });
+  return left_out;
+}
+
 }  // namespace
 
 Status check(const Plan& plan) {
@@ -119,26 +173,34 @@ ScheduleRequest request_of(const Plan& plan, std::int64_t first_window, int wind
   return request;
 }
 
+Plan plan_of_group(const Plan& plan, int group) {
+  Plan alone = plan;
+  const auto first = plan.workers.begin() + std::ptrdiff_t{group} * plan.depth;
+  alone.workers.assign(first, first + plan.depth);
+  alone.width = 1;
+  alone.spares.clear();
+  alone.guards.clear();
+  return alone;
+}
+
 std::string describe(ScheduleKind kind, int depth, int pipelines, int width) {
   return std::string(to_string(kind)) + " D=" + std::to_string(depth) + " P=" + std::to_string(pipelines) +
          " W=" + std::to_string(width);
 }
 
-void seat_workers(Plan& plan, const ModelProfile& profile, const std::vector<WorkerInfo>& workers,
-                  const Plan* previous) {
+void seat_workers(Plan& plan, const ModelProfile& profile, const std::vector<WorkerInfo>& workers, const Plan* previous,
+                  const Slowness& slowness) {
   std::vector<WorkerInfo> in_order = workers;
   std::sort(in_order.begin(), in_order.end(),
             [](const WorkerInfo& a, const WorkerInfo& b) { return std::tie(a.host, a.id) < std::tie(b.host, b.id); });
   plan.workers.assign(static_cast<std::size_t>(plan.depth) * plan.width, WorkerId{});
-  std::vector<std::deque<std::size_t>> free_seats(plan.depth);
-  for (std::size_t seat = 0; seat < plan.workers.size(); ++seat) free_seats[seat % plan.depth].push_back(seat);
+  Seats seats(plan);
+  std::vector<WorkerId> left_out;
+  if (!slowness.empty()) left_out = seat_stragglers(plan, seats, in_order, previous, slowness);
 
   std::deque<WorkerId> unseated;
   if (previous != nullptr) {
-    std::map<WorkerId, int> device_before;
-    for (std::size_t i = 0; i < previous->workers.size(); ++i) {
-      device_before[previous->workers[i]] = static_cast<int>(i % previous->depth);
-    }
+    const std::map<WorkerId, int> device_before = devices_of(*previous);
     std::vector<std::deque<WorkerId>> from_device(previous->depth);
     for (const WorkerInfo& worker : in_order) {
       const auto device = device_before.find(worker.id);
@@ -146,10 +208,8 @@ void seat_workers(Plan& plan, const ModelProfile& profile, const std::vector<Wor
     }
     for (const Saving& saving : savings(profile, *previous, plan)) {
       std::deque<WorkerId>& alike = from_device[saving.from];
-      std::deque<std::size_t>& seats = free_seats[saving.to];
-      while (!alike.empty() && !seats.empty()) {
-        plan.workers[seats.front()] = alike.front();
-        seats.pop_front();
+      while (!alike.empty() && !seats.free[saving.to].empty()) {
+        plan.workers[seats.take(saving.to)] = alike.front();
         alike.pop_front();
       }
     }
@@ -159,13 +219,13 @@ void seat_workers(Plan& plan, const ModelProfile& profile, const std::vector<Wor
   }
   // Neighbours in the order become ring neighbours, so that most messages stay inside a host.
   for (std::size_t seat = 0; seat < plan.workers.size(); ++seat) {
-    std::deque<std::size_t>& seats = free_seats[seat % plan.depth];
-    if (seats.empty() || seats.front() != seat) continue;
-    seats.pop_front();
-    plan.workers[seat] = unseated.front();
+    const auto device = static_cast<int>(seat % plan.depth);
+    if (seats.free[device].empty() || seats.free[device].front() != seat) continue;
+    plan.workers[seats.take(device)] = unseated.front();
     unseated.pop_front();
   }
   plan.spares.assign(unseated.begin(), unseated.end());
+  plan.spares.insert(plan.spares.end(), left_out.begin(), left_out.end());
 }
 
 std::int64_t moved_bytes(const ModelProfile& profile, const Plan* previous, const Plan& next) {

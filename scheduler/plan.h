@@ -8,12 +8,14 @@
 #include "scheduler/placement.h"
 #include "scheduler/profile.h"
 #include "scheduler/schedule.h"
+#include "scheduler/slowness.h"
 
 namespace everstep::scheduler {
 
 struct WorkerInfo {
   WorkerId id;
-  std::string host;  // workers on one host are lost together
+  std::string host;     // workers on one host are lost together
+  double slowness = 1;  // how many times as long as usual it computes
 };
 
 // How many arbitrary simultaneous losses leave at least one complete copy of every stage's owner state (weights and
@@ -50,14 +52,18 @@ Placement placement_of(const Plan& plan);
 // What make_schedule needs to run this plan from the given window on.
 ScheduleRequest request_of(const Plan& plan, std::int64_t first_window = 0, int windows = 1);
 
+// The plan of one of its groups alone, without guards.
+Plan plan_of_group(const Plan& plan, int group);
+
 // "amdp D=8 P=4 W=2"
 std::string describe(ScheduleKind kind, int depth, int pipelines, int width);
 
 // Seats workers so that as little state as possible moves from the previous plan (nullptr: in the order of host and
 // id). Fills plan.workers and plan.spares. Workers on the same previous device are alike, so device pairs are matched
-// greedily by the bytes they save.
-void seat_workers(Plan& plan, const ModelProfile& profile, const std::vector<WorkerInfo>& workers,
-                  const Plan* previous);
+// greedily by the bytes they save. The slowest become spares; no worker sits on a device that is planned to be faster
+// than it is, which must be possible (see seatings()).
+void seat_workers(Plan& plan, const ModelProfile& profile, const std::vector<WorkerInfo>& workers, const Plan* previous,
+                  const Slowness& slowness = {});
 
 // Bytes that workers of `next` need and did not hold under `previous` (all they need, if there was none).
 std::int64_t moved_bytes(const ModelProfile& profile, const Plan* previous, const Plan& next);

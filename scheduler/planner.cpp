@@ -1,6 +1,7 @@
 #include "scheduler/planner.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <set>
 #include <tuple>
@@ -9,6 +10,7 @@
 #include "base/text.h"
 #include "scheduler/estimate.h"
 #include "scheduler/guards.h"
+#include "scheduler/stragglers.h"
 
 namespace everstep::scheduler {
 namespace {
@@ -19,6 +21,9 @@ constexpr int kLargestWindow = 1'000'000;
 // Deeper pipelines are planned only when asked for: each further stage costs planning time and gains less and less.
 constexpr int kDeepestTried = 128;
 
+// The times of a window a thousand times as slow still fit, too.
+constexpr double kSlowest = 1000;
+
 Status check_input(const ModelProfile& profile, const std::vector<WorkerInfo>& workers, const PlanOptions& options) {
   EVERSTEP_TRY(check(profile));
   EVERSTEP_TRY(check(options.hardware));
@@ -28,6 +33,9 @@ Status check_input(const ModelProfile& profile, const std::vector<WorkerInfo>& w
   std::set<WorkerId> ids;
   for (const WorkerInfo& worker : workers) {
     if (!ids.insert(worker.id).second) return invalid_argument("worker " + to_string(worker.id) + " is listed twice");
+    if (!(worker.slowness > 0 && worker.slowness <= kSlowest)) {
+      return invalid_argument("the slowness of worker " + to_string(worker.id) + " must be above 0 and at most 1000");
+    }
   }
   if (options.window < 1 || options.window > kLargestWindow) {
     return invalid_argument("the window is " + std::to_string(options.window) + " minibatches, must be between 1 and " +
@@ -101,7 +109,8 @@ class Planner {
         workers_(workers),
         options_(options),
         count_(static_cast<int>(workers.size())),
-        deepest_(std::min({count_, static_cast<int>(profile.blocks.size()), options.window, kDeepestTried})) {}
+        deepest_(std::min({count_, static_cast<int>(profile.blocks.size()), options.window, kDeepestTried})),
+        has_stragglers_(std::ranges::any_of(workers, [](const WorkerInfo& worker) { return worker.slowness != 1; })) {}
 
   Result<PlanReport> run() {
     collect_shapes();
@@ -123,6 +132,9 @@ class Planner {
   std::vector<std::vector<ScheduleKind>> kinds_at(int depth) const {
     if (options_.kind) return {{*options_.kind}};
     const ScheduleKind amdp = options_.synchronous ? ScheduleKind::kAmdpSync : ScheduleKind::kAmdp;
+    // In AMDP one slow device slows down its mirror group, half of all devices; in a single pipeline a short stage can
+    // make up for it.
+    if (is_amdp_depth(depth) && has_stragglers_) return {{amdp}, {ScheduleKind::kOneFOneB}};
     if (is_amdp_depth(depth)) return {{amdp, ScheduleKind::kOneFOneB}};
     if (depth % 2 == 0) return {{ScheduleKind::kTwoDirections}, {ScheduleKind::kOneFOneB}};
     return {{ScheduleKind::kOneFOneB}};
@@ -170,14 +182,31 @@ class Planner {
     return widths;
   }
 
+  // The shape as it is with the fastest of the workers: cut anew around those of them that are slow.
+  std::vector<const PlanShape*> seated_shapes(const PlanShape& shape, int width) {
+    std::vector<const PlanShape*> seated;
+    for (const Slowness& slowness : seatings(profile_, shape.placement, width, workers_, previous())) {
+      if (slowness.empty()) return {&shape};
+      slowed_.push_back(make_shape(profile_, options_.hardware, shape.kind, shape.placement, slowness));
+      if (!fits(slowed_.back())) {
+        slowed_.back() = shape;
+        slowed_.back().slowness = slowness;
+      }
+      seated.push_back(&slowed_.back());
+    }
+    return seated;
+  }
+
   void time_candidates() {
     std::vector<Timed> open;
     for (const PlanShape& shape : shapes_) {
       if (!fits(shape)) continue;
       for (const int width : widths_worth_timing(shape.placement.depth())) {
-        open.push_back({&shape, candidate_of(shape, width)});
-        open.back().candidate.window_time =
-            window_time_bound(profile_, options_.hardware, shape, options_.window, width);
+        for (const PlanShape* seated : seated_shapes(shape, width)) {
+          open.push_back({seated, candidate_of(*seated, width)});
+          open.back().candidate.window_time =
+              window_time_bound(profile_, options_.hardware, *seated, options_.window, width);
+        }
       }
     }
     std::stable_sort(open.begin(), open.end(),
@@ -217,7 +246,7 @@ class Planner {
     made.window = options_.window;
     made.preload = options_.preload;
     made.cuts = timed.shape->cuts;
-    seat_workers(made, profile_, workers_, previous());
+    seat_workers(made, profile_, workers_, previous(), timed.shape->slowness);
     return made;
   }
 
@@ -299,7 +328,9 @@ class Planner {
   const PlanOptions& options_;
   int count_;
   int deepest_;
+  bool has_stragglers_;
   std::vector<PlanShape> shapes_;
+  std::deque<PlanShape> slowed_;  // of these, for workers that are not all equally fast
   std::vector<Timed> timed_;
 };
 

@@ -59,6 +59,10 @@ struct PlanReport {
 // model, unless a lower bound (the work of its busiest device) already rules it out. The fastest that fits wins; within
 // 3 % of it the one that moves the fewest bytes, then the one that survives the most losses.
 //
+// Where workers are not equally fast, the D·W fastest are seated, the cuts give slow devices less to do (see
+// seatings()), and depths of AMDP are tried with 1F1B, too. So leaving a slow worker out competes with giving it
+// little.
+//
 // Fails with kInvalidArgument when nothing fits, and says how much memory is missing.
 Result<PlanReport> plan(const ModelProfile& profile, const std::vector<WorkerInfo>& workers,
                         const PlanOptions& options = {});

@@ -118,6 +118,15 @@ int Schedule::minibatches_in(const WindowSlice& slice, int round, int group) con
   return std::clamp(slice.end - slice.first - dealt_before, 0, request.depth);
 }
 
+std::vector<MinibatchRange> share_of_group(const ScheduleRequest& request, int group, int rounds) {
+  std::vector<MinibatchRange> share;
+  for (int round = 0; round < rounds; ++round) {
+    const int first = (round * request.width + group) * request.depth;
+    if (first < request.window) share.push_back({first, std::min(first + request.depth, request.window)});
+  }
+  return share;
+}
+
 bool Schedule::starts_drained(std::int64_t window) const {
   return window == request.first_window || drains_after(request, window - 1);
 }

@@ -92,6 +92,18 @@ struct Schedule {
   int remaining_in_window() const;
 };
 
+// Minibatches [first, end) of a window.
+struct MinibatchRange {
+  int first = 0;
+  int end = 0;
+
+  bool operator==(const MinibatchRange&) const = default;
+};
+
+// What a group is dealt in the first so many super-rounds of a window that is run from its start, round by round. Of
+// the request only depth, width and window are looked at.
+std::vector<MinibatchRange> share_of_group(const ScheduleRequest& request, int group, int rounds);
+
 // The request's slices, or what is wrong with the request.
 Result<std::vector<WindowSlice>> slices_of(const ScheduleRequest& request);
 

@@ -6,11 +6,13 @@ namespace everstep::scheduler {
 namespace {
 
 struct ModelCosts {
+  const Schedule& schedule;
   const TimingModel& model;
 
-  Tick compute(int, const Op& op) const {
+  Tick compute(int worker, const Op& op) const {
     const StageCost& stage = model.stages[op.stage];
-    return op.kind == OpKind::kForward ? stage.forward : stage.backward;
+    const Tick usual = op.kind == OpKind::kForward ? stage.forward : stage.backward;
+    return slowed(usual, model.slowness, schedule.device_of(worker));
   }
   MessageCost message(int, int, const Op& op) const {
     // A gradient has the size of the activation it belongs to: the output of the stage before.
@@ -70,14 +72,15 @@ TimingModel TimingModel::uniform(int stages, Tick forward, Tick backward, Tick u
 std::vector<DeviceUse> device_uses(const Schedule& schedule, const TimingModel& model) {
   std::vector<DeviceUse> uses;
   for (int worker = 0; worker < static_cast<int>(schedule.workers.size()); ++worker) {
-    uses.push_back(use_of(schedule, worker, ModelCosts{model}));
+    uses.push_back(use_of(schedule, worker, ModelCosts{schedule, model}));
   }
   return uses;
 }
 
 Timeline time_schedule(const Schedule& schedule, const TimingModel& model) {
   EVERSTEP_CHECK(std::ssize(model.stages) == schedule.placement.stages(), "one cost per stage");
-  Execution execution = execute(schedule, ModelCosts{model});
+  EVERSTEP_CHECK(model.slowness.empty() || std::ssize(model.slowness) == schedule.depth(), "one slowness per device");
+  Execution execution = execute(schedule, ModelCosts{schedule, model});
   EVERSTEP_CHECK(!execution.hang, "timing a schedule that was not validated");
   Timeline timeline;
   timeline.spans = std::move(execution.spans);

@@ -6,6 +6,7 @@
 #include "base/tick.h"
 #include "scheduler/execution.h"
 #include "scheduler/schedule.h"
+#include "scheduler/slowness.h"
 
 namespace everstep::scheduler {
 
@@ -23,8 +24,9 @@ struct StageCost {
 
 struct TimingModel {
   std::vector<StageCost> stages;
-  Tick latency = 0;  // of a message between two devices
-  Tick update = 0;   // from everybody's arrival at an update until all replicas have the new weights
+  Tick latency = 0;     // of a message between two devices
+  Tick update = 0;      // from everybody's arrival at an update until all replicas have the new weights
+  Slowness slowness{};  // of forwards and backwards, by device
 
   // Equal stages on free links: what the drawings in docs/schedules.md use.
   static TimingModel uniform(int stages, Tick forward = 1, Tick backward = 2, Tick update = 0);

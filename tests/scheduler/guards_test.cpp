@@ -128,6 +128,26 @@ TEST(Guards, AreLeftOutWhereMemoryIsShortAndThePlanSaysSo) {
   EXPECT_EQ(survives(8 * owner_state), 1);
 }
 
+TEST(Guards, CopiesAreKeptOnlyWhereThePlanHasRoomForThemAlsoWithSeveralGroups) {
+  const ModelProfile profile = even_profile(4);
+  const std::int64_t version = 14'000'000;  // weights and optimizer state of a block, and of a stage
+  const std::int64_t peak = planned(profile, crew(8), 4, 2, 0).chosen.peak_bytes;
+  EXPECT_TRUE(keeps_copies(planned(profile, crew(8), 4, 2, 1, peak + version).plan, 1));
+  const Plan full = planned(profile, crew(8), 4, 2, 1, peak + version - 1).plan;
+  EXPECT_FALSE(keeps_copies(full, 1));
+  EXPECT_EQ(copy_bytes(full, profile, 1), 0);
+  EXPECT_FALSE(keeps_copies(planned(profile, crew(8), 4, 2, 0).plan, 0)) << "nobody asked for any";
+}
+
+TEST(Guards, CopiesTakeOneVersionOnOwnersAndTwoOnGuards) {
+  const ModelProfile profile = even_profile(4);
+  const std::int64_t version = 14'000'000;
+  const Plan guarded = planned(profile, crew(5), 4, 1, 1).plan;  // each worker owns a stage and guards another
+  EXPECT_EQ(copy_bytes(guarded, profile, 1), 3 * version);
+  EXPECT_EQ(copy_bytes(planned(profile, crew(8), 4, 2, 1).plan, profile, 1), version) << "groups guard each other";
+  EXPECT_EQ(copy_bytes(guarded, profile, 0), 0);
+}
+
 // Stage by stage its owner and its guard: the loss of any of these pairs is one too many, and nothing less is.
 TEST(Survival, EndsWithTheLossOfAStagesOwnerAndItsGuards) {
   const PlanReport report = planned(even_profile(4), crew(5), 4, 1, 1);

@@ -10,26 +10,6 @@
 namespace everstep::scheduler {
 namespace {
 
-// Calls `visit` with every way to cut `blocks` into `stages`.
-void for_all_cuts(int blocks, int stages, const std::function<void(const Cuts&)>& visit) {
-  Cuts cuts{0};
-  const std::function<void()> extend = [&] {
-    const int placed = static_cast<int>(cuts.size()) - 1;
-    if (placed == stages - 1) {
-      cuts.push_back(blocks);
-      visit(cuts);
-      cuts.pop_back();
-      return;
-    }
-    for (int end = cuts.back() + 1; end <= blocks - (stages - 1 - placed); ++end) {
-      cuts.push_back(end);
-      extend();
-      cuts.pop_back();
-    }
-  };
-  extend();
-}
-
 Tick stage_time(const ModelProfile& profile, const Cuts& cuts, int stage) {
   Tick time = 0;
   for (int block = cuts[stage]; block < cuts[stage + 1]; ++block) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,26 @@ inline ModelProfile random_profile(int blocks, std::uint64_t seed) {
     block.output_bytes = 1'000'000;
   }
   return profile;
+}
+
+// Calls `visit` with every way to cut `blocks` into `stages`.
+inline void for_all_cuts(int blocks, int stages, const std::function<void(const Cuts&)>& visit) {
+  Cuts cuts{0};
+  const std::function<void()> extend = [&] {
+    const int placed = static_cast<int>(cuts.size()) - 1;
+    if (placed == stages - 1) {
+      cuts.push_back(blocks);
+      visit(cuts);
+      cuts.pop_back();
+      return;
+    }
+    for (int end = cuts.back() + 1; end <= blocks - (stages - 1 - placed); ++end) {
+      cuts.push_back(end);
+      extend();
+      cuts.pop_back();
+    }
+  };
+  extend();
 }
 
 }  // namespace everstep::scheduler

@@ -209,5 +209,30 @@ TEST(Schedule, OfAWindowStartedInsideEqualsThatOfAShorterWindow) {
   }
 }
 
+// What it is dealt is what it runs, under every shape and remainder.
+TEST(ShareOfGroup, IsWhatTheGroupsWorkersRun) {
+  for (const int width : {1, 2, 3}) {
+    for (const int window : {12, 13, 17}) {
+      ScheduleRequest request;
+      request.kind = ScheduleKind::kOneFOneB;
+      request.depth = 2;
+      request.width = width;
+      request.window = window;
+      const Schedule schedule = make_schedule(request).value();
+      for (int group = 0; group < width; ++group) {
+        std::set<int> dealt;
+        for (const MinibatchRange& range : share_of_group(request, group, schedule.rounds_in(schedule.slices[0]))) {
+          for (int i = range.first; i < range.end; ++i) EXPECT_TRUE(dealt.insert(i).second);
+        }
+        std::set<int> run;
+        for (const Op& op : schedule.workers[static_cast<std::size_t>(group) * 2]) {
+          if (is_compute(op)) run.insert(static_cast<int>(schedule.position_of(group * 2, op).value));
+        }
+        EXPECT_EQ(dealt, run) << "group " << group << " of " << width << ", window " << window;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace everstep::scheduler
