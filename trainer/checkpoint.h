@@ -71,11 +71,13 @@ struct WindowHistory {
   std::int64_t window = 0;
   int first = 0;
   int end = 0;
-  bool flushed = false;        // this part of it began on a drained pipeline
-  bool skipped = false;        // the gradient was not finite; known at the window's end only
-  Generation generation;       // that ran it
-  std::string plan;            // and under which plan: TrainOptions::plan_text
-  std::vector<double> losses;  // of minibatches [first, end)
+  bool flushed = false;         // this part of it began on a drained pipeline
+  bool skipped = false;         // the gradient was not finite, or exploded; known at the window's end only
+  Generation generation;        // that ran it
+  std::string plan;             // and under which plan: TrainOptions::plan_text
+  std::vector<double> losses;   // of minibatches [first, end)
+  std::vector<int> left_out{};  // of them, ascending: those that were not run and add nothing
+  double norm_limit = 0;        // skipped because its norm was above this; 0: because it was not finite
 
   bool operator==(const WindowHistory&) const = default;
 };
@@ -130,6 +132,10 @@ struct ResumePoint {
 
   // What no checkpoint has committed yet of the way here: goes with the next one.
   std::vector<WindowHistory> history;
+
+  // Ranges of the window that starts at `position`, ascending, that an earlier generation has run and nobody runs
+  // again: their gradients are in the sums already.
+  std::vector<WindowHistory> kept;
 
   bool operator==(const ResumePoint&) const = default;
 };

@@ -26,6 +26,9 @@ class FlightRecorder {
   void input_ready(Tick now);     // not called for ops without input
   const OpRecord& end(Tick now);  // the finished record, valid until the next begin()
 
+  // The newest; nothing before the first. Allocates nothing and takes no lock, so that a signal handler may call it.
+  const OpRecord* newest() const { return count_ == 0 ? nullptr : &ring_[(count_ - 1) % ring_.size()]; }
+
   // Oldest first.
   std::vector<OpRecord> records() const;
 

@@ -1,5 +1,6 @@
 #include "trainer/input_queue.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -52,6 +53,7 @@ void InputQueue::post_ahead(std::int64_t index, const SuperRounds::Place& last_c
     if (stream_.leaves_out(op)) continue;
     const SuperRounds::Place place{op.window, op.round};
     if (place > last_certain) return;
+    if (is_compute(op)) furthest_ = std::max(furthest_.value_or(place), place);
     InputOrigin origin = input_of(stream_.pattern(), transport_.worker(), op, job_);
     if (origin.from < 0) continue;
     origin.header.length = bytes_;
@@ -68,10 +70,10 @@ Result<Buffer> InputQueue::take(std::int64_t index, std::chrono::milliseconds ti
     EVERSTEP_CHECK(origin.from < 0, "an input that was never asked for: " + to_string(stream_.at(index)));
     return Buffer{};
   }
-  Posted input = std::move(posted_.front());
+  EVERSTEP_TRY(transport_.wait(posted_.front().receive, timeout));
+  Buffer input = std::move(posted_.front().buffer);
   posted_.pop_front();
-  EVERSTEP_TRY(transport_.wait(input.receive, timeout));
-  return std::move(input.buffer);
+  return input;
 }
 
 }  // namespace everstep::trainer

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <optional>
 
 #include "base/result.h"
 #include "trainer/op_stream.h"
@@ -29,8 +30,12 @@ class InputQueue {
   // may yet cancel. `version` is that of the weights before op `index`.
   void post_ahead(std::int64_t index, const SuperRounds::Place& last_certain, Version version);
 
-  // Waits for the input of the op at `index`, which must have been posted. Empty for inputs made at home.
+  // Waits for the input of the op at `index`, which must have been posted. Empty for inputs made at home. After an
+  // error the input is still to be taken.
   Result<Buffer> take(std::int64_t index, std::chrono::milliseconds timeout);
+
+  // The last super-round that it has looked ahead into: the stream may not end before it any more.
+  const std::optional<SuperRounds::Place>& furthest() const { return furthest_; }
 
  private:
   struct Posted {
@@ -44,6 +49,7 @@ class InputQueue {
   FrameHeader job_;
   std::size_t bytes_;
   std::int64_t scanned_ = 0;  // ops looked at so far
+  std::optional<SuperRounds::Place> furthest_;
   std::deque<Posted> posted_;
 };
 

@@ -9,7 +9,7 @@
 namespace everstep::trainer {
 namespace {
 
-constexpr std::uint32_t kFormat = 1;
+constexpr std::uint32_t kFormat = 2;
 constexpr std::uint64_t kLargest = std::uint64_t{256} << 20;
 
 // One list of fields for both directions: `visit` writes or reads a number, a flag, a real, a text or a list.
@@ -23,6 +23,8 @@ void visit_fields(auto& history, auto& visit) requires requires { history.skippe
   visit.number(history.generation.value);
   visit.text(history.plan);
   visit.list(history.losses, [&](auto& loss) { visit.real(loss); });
+  visit.list(history.left_out, [&](auto& minibatch) { visit.number(minibatch); });
+  visit.real(history.norm_limit);
 }
 
 void visit_fields(auto& resume, auto& visit) requires requires { resume.applied; }
@@ -36,6 +38,7 @@ void visit_fields(auto& resume, auto& visit) requires requires { resume.applied;
     visit.real(loss.loss);
   });
   visit.list(resume.history, [&](auto& entry) { visit_fields(entry, visit); });
+  visit.list(resume.kept, [&](auto& entry) { visit_fields(entry, visit); });
 }
 
 class FieldWriter {

@@ -122,7 +122,7 @@ class Move {
   Status learn_where_to_go_on() {
     if (held_) moved_.resume = held_->resume;
     const auto is_told = [&](int worker) {
-      return worker != holders_.front() && (job_.change.copies || !holds(worker));
+      return worker != holders_.front() && (job_.change.copies || job_.change.is_kept_by_group || !holds(worker));
     };
     const FrameHeader header = header_of(FrameKind::kResume);
     for (int worker = 0; worker < transport_.workers() && transport_.worker() == holders_.front(); ++worker) {

@@ -61,6 +61,10 @@ struct TransferRequest {
   PlanShape after;
   bool inside_window = false;  // then gradients move too
 
+  // What the one group of the plan before kept when another one lost a worker: gradients move, and of the past the
+  // holder with the lowest number tells all.
+  bool is_kept_by_group = false;
+
   // Weights, too, then come from owners and guards only: what replicas have is no copy of the base's version.
   std::optional<CopyHolders> copies = std::nullopt;
 };

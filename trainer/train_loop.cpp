@@ -6,12 +6,10 @@
 
 namespace everstep::trainer {
 
-Result<TrainResult> train(const TrainOptions& options, const DataSource& data, Transport& transport,
-                          const TrainHooks& hooks) {
-  auto made = Worker::make(options, data, transport, hooks);
-  if (!made) return made.error();
-  Worker& worker = **made;
-  if (hooks.on_begin) hooks.on_begin();
+namespace {
+
+Result<TrainResult> train_as(Worker& worker, const TrainOptions& options, const DataSource& data,
+                             const TrainHooks& hooks) {
   std::optional<double> validation_loss;
   std::optional<double> measured;  // of the state that the last run() ended with
   const std::int64_t minibatches = std::min(options.evaluate_minibatches, data.validation_minibatches());
@@ -32,13 +30,28 @@ Result<TrainResult> train(const TrainOptions& options, const DataSource& data, T
     }
     worker.save_if_due(measured);
   }
-  EVERSTEP_TRY(worker.end_copies());
-  worker.hand_over_weights();
+  const RunEnd end = worker.end();
+  if (end != RunEnd::kGroupStop) {
+    EVERSTEP_TRY(worker.end_copies());
+    worker.hand_over_weights();
+  }
   TrainResult result = worker.result();
-  result.end = worker.end();
-  if (result.end != RunEnd::kHandOver) result.saved = worker.save_at_end(measured);
+  result.end = end;
+  if (end == RunEnd::kAllSteps || end == RunEnd::kSaveAndEnd) result.saved = worker.save_at_end(measured);
   result.validation_loss = validation_loss;
   result.held = worker.take_held_state();
+  return result;
+}
+
+}  // namespace
+
+Result<TrainResult> train(const TrainOptions& options, const DataSource& data, Transport& transport,
+                          const TrainHooks& hooks) {
+  auto made = Worker::make(options, data, transport, hooks);
+  if (!made) return made.error();
+  if (hooks.on_begin) hooks.on_begin();
+  auto result = train_as(**made, options, data, hooks);
+  if (!result) (*made)->refuse_group_stop();
   return result;
 }
 

@@ -13,6 +13,7 @@
 #include "base/tick.h"
 #include "scheduler/profile.h"
 #include "scheduler/schedule.h"
+#include "trainer/anomaly.h"
 #include "trainer/checkpoint.h"
 #include "trainer/flight_recorder.h"
 #include "trainer/held_state.h"
@@ -25,6 +26,16 @@
 #include "trainer/transport.h"
 
 namespace everstep::trainer {
+
+// A minibatch that is not run: what it adds to its window's gradient is in the sums already, or it adds nothing. Its
+// ops stand in the schedule as ever and pass zeros on, so that nothing else changes.
+struct SettledMinibatch {
+  Position position;
+  double loss = 0;        // counts as its loss
+  bool left_out = false;  // it adds nothing, and history says so
+
+  bool operator==(const SettledMinibatch&) const = default;
+};
 
 struct TrainOptions {
   // Who runs what: kind, depth, width, window M and preload; `windows` is not looked at. Cuts has one stage per stage
@@ -42,6 +53,13 @@ struct TrainOptions {
   std::int64_t evaluate_minibatches = 8;
   CheckpointPolicy checkpoints;       // needs hooks.checkpoints
   std::optional<ResumePoint> resume;  // needs hooks.restore; nothing: from initial weights
+
+  std::vector<SettledMinibatch> settled;  // positions ascending; those of resume->kept need not be named
+  AnomalyPolicy anomalies;
+
+  // How long a group that lost nobody may take to stop by itself after a death in another one (trainer/group_stop.h).
+  // 0: it does not.
+  std::chrono::milliseconds group_stop_limit{0};
 
   // Per stage, which workers of the plan besides its owners keep copies of its owner state. Needs hooks.copies; empty:
   // nobody does.
@@ -63,10 +81,12 @@ struct StepReport {
   double loss = 0;        // mean over the window's minibatches
   double gradient_norm = 0;
   double learning_rate = 0;
-  bool skipped = false;  // the gradient was not finite
+  bool skipped = false;  // the gradient was not finite, or exploded
   double busy = 0;
   Tick at = 0;
   std::vector<Tick> computed{};  // by worker: how long it computed since the previous update
+  // By worker, then by the stages that it holds, ascending: the mean time of a minibatch there and back; 0: not known.
+  std::vector<std::vector<Tick>> stage_times{};
 };
 
 // How the loop reaches the world outside. `now` and `make_stage` must be set.
@@ -92,6 +112,8 @@ struct TrainHooks {
   std::function<std::uint64_t(const Buffer& weights)> hash_weights;
   // On every worker, before train() fails with kDataLoss because of it.
   std::function<void(const WrongReplica&)> on_wrong_replica;
+  // The same of a window that stops the run (options.anomalies).
+  std::function<void(const Anomaly&)> on_anomaly;
 
   FlightRecorder* recorder = nullptr;
 
@@ -104,6 +126,7 @@ enum class RunEnd : std::uint8_t {
   kAllSteps,    // there is nothing left to do
   kSaveAndEnd,  // WindowStop::kSaveAndEnd
   kHandOver,    // WindowStop::kHandOver, or inside a window
+  kGroupStop,   // a worker of another group died; what this group has run of the window is in `held`
 };
 
 struct TrainResult {
@@ -119,7 +142,8 @@ struct TrainResult {
 // Trains as worker `transport.worker()` (group * depth + device), from initial weights, a checkpoint or what was moved
 // here, to `options.steps` updates in all or to a requested stop. All workers must be given the same options. The
 // transport may have more workers than the plan: those behind have no part in it. Runs the schedule op by op as it
-// stands; after a failure the transport is unusable and the weights are not to be trusted.
+// stands; after a failure, and after RunEnd::kGroupStop, the transport is unusable; after a failure the weights are not
+// to be trusted.
 Result<TrainResult> train(const TrainOptions& options, const DataSource& data, Transport& transport,
                           const TrainHooks& hooks);
 

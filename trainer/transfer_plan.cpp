@@ -117,7 +117,7 @@ Result<std::vector<BlockMove>> plan_transfer(const TransferRequest& request, con
   for (int block = 0; block < model.blocks(); ++block) {
     const std::int64_t elements = layout_of(model, block, block + 1).elements;
     for (const BlockPart part : kParts) {
-      if (part == BlockPart::kGradients && !request.inside_window) continue;
+      if (part == BlockPart::kGradients && !request.inside_window && !request.is_kept_by_group) continue;
       const std::vector<int> holders = still_there(workers_with(request, *before, block, part), request.holders);
       if (holders.empty()) return nobody_has(block, part);
       for (const int to : after->workers_with(block, part)) {

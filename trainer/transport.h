@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "base/result.h"
 #include "trainer/buffer.h"
@@ -11,9 +12,10 @@
 namespace everstep::trainer {
 
 // Independent ordered streams between two workers, so that a tensor never waits behind a reduce, nor anything behind
-// the copies that guards keep.
-enum class Channel : std::uint8_t { kTensors, kCollectives, kRecords, kCopies };
-inline constexpr int kChannels = 4;
+// the copies that guards keep. What a group says to itself after a death elsewhere (kSurvivors) has nothing before it
+// that may never come.
+enum class Channel : std::uint8_t { kTensors, kCollectives, kRecords, kCopies, kSurvivors };
+inline constexpr int kChannels = 5;
 
 // Names a posted receive. Never reused within one transport.
 using ReceiveId = std::uint64_t;
@@ -73,6 +75,17 @@ class Transport {
 
   // Who is to blame for status(), if it is one of the workers.
   virtual std::optional<LostPeer> lost() const = 0;
+
+  // From now on the death of a worker that is not among `peers` (with this one) only interrupts the transport, if no
+  // other error came before: every call fails as if it had ended, but no frame between `peers` is lost, and go_on() is
+  // possible. A transport that cannot do that takes no notice.
+  virtual void need_only(const std::vector<int>& /*peers*/) {}
+
+  // After an interruption: what concerns the needed peers alone works again, and a receive that failed may be waited
+  // for once more; what concerns others fails as before, and their deaths are no news any more. Frames to
+  // those who have left are dropped. lost() goes on to name the first. Returns the error if the transport has really
+  // ended, as it does with the death of a needed peer.
+  virtual Status go_on() { return status(); }
 
   // Ends the transport from this side: wakes waiters with kCancelled. May be called from any thread.
   virtual void abort(Error reason) = 0;

@@ -23,16 +23,16 @@ Result<std::vector<UpdateRecord>> decode_all(const std::vector<RecordCapacity>& 
   return records;
 }
 
-// Worker 0 receives each record straight into its place among all.
-Status gather(Transport& transport, FrameHeader header, const std::vector<RecordCapacity>& capacities,
+// The first worker receives each record straight into its place among all.
+Status gather(Channel channel, Transport& transport, FrameHeader header, const std::vector<RecordCapacity>& capacities,
               const Buffer& all, std::chrono::milliseconds timeout) {
   std::vector<ReceiveId> receives;
   std::size_t offset = capacities[0].bytes();
-  for (std::size_t worker = 1; worker < capacities.size(); ++worker) {
-    header.length = capacities[worker].bytes();
-    receives.push_back(transport.post_receive(static_cast<int>(worker), Channel::kRecords, header,
-                                              all.part(offset, capacities[worker].bytes())));
-    offset += capacities[worker].bytes();
+  for (std::size_t next = 1; next < capacities.size(); ++next) {
+    header.length = capacities[next].bytes();
+    receives.push_back(transport.post_receive(transport.worker() + static_cast<int>(next), channel, header,
+                                              all.part(offset, capacities[next].bytes())));
+    offset += capacities[next].bytes();
   }
   for (const ReceiveId receive : receives) EVERSTEP_TRY(transport.wait(receive, timeout));
   return {};
@@ -56,27 +56,34 @@ int losses_per_window(const Schedule& schedule, int worker) {
 Result<std::vector<UpdateRecord>> exchange_records(Transport& transport, const FrameHeader& header,
                                                    const std::vector<RecordCapacity>& capacities,
                                                    const UpdateRecord& mine, std::chrono::milliseconds timeout) {
+  return exchange_among(0, Channel::kRecords, transport, header, capacities, mine, timeout);
+}
+
+Result<std::vector<UpdateRecord>> exchange_among(int first, Channel channel, Transport& transport,
+                                                 const FrameHeader& header,
+                                                 const std::vector<RecordCapacity>& capacities,
+                                                 const UpdateRecord& mine, std::chrono::milliseconds timeout) {
   std::size_t total = 0;
   for (const RecordCapacity& capacity : capacities) total += capacity.bytes();
-  const RecordCapacity& own = capacities[transport.worker()];
+  const RecordCapacity& own = capacities[transport.worker() - first];
   FrameHeader record = header;
   record.kind = FrameKind::kRecord;
   FrameHeader records = header;
   records.kind = FrameKind::kRecords;
   records.length = total;
   const Buffer all = allocate_scratch(total);
-  if (transport.worker() == 0) {
+  if (transport.worker() == first) {
     encode_record(mine, own, all.part(0, own.bytes()).as<std::byte>());
-    EVERSTEP_TRY(gather(transport, record, capacities, all, timeout));
-    for (std::size_t worker = 1; worker < capacities.size(); ++worker) {
-      transport.send(static_cast<int>(worker), Channel::kRecords, records, all);
+    EVERSTEP_TRY(gather(channel, transport, record, capacities, all, timeout));
+    for (std::size_t next = 1; next < capacities.size(); ++next) {
+      transport.send(first + static_cast<int>(next), channel, records, all);
     }
   } else {
-    const ReceiveId receive = transport.post_receive(0, Channel::kRecords, records, all);
+    const ReceiveId receive = transport.post_receive(first, channel, records, all);
     const Buffer bytes = allocate_scratch(own.bytes());
     encode_record(mine, own, bytes.as<std::byte>());
     record.length = own.bytes();
-    transport.send(0, Channel::kRecords, record, bytes);
+    transport.send(first, channel, record, bytes);
     EVERSTEP_TRY(transport.wait(receive, timeout));
   }
   return decode_all(capacities, all);
@@ -89,6 +96,7 @@ std::vector<RecordCapacity> record_capacities(const Schedule& schedule, const st
     RecordCapacity capacity;
     const std::vector<int> stages = schedule.placement.stages_on(schedule.device_of(worker));
     if (compares_replicas) capacity.weight_hashes = stages.size();
+    capacity.stage_times = stages.size();
     for (const int stage : stages) {
       if (schedule.placement.owner_of(stage) != schedule.device_of(worker)) continue;
       capacity.sums_of_squares += layouts[stage].entries.size();
@@ -110,6 +118,7 @@ UpdateDecision decide_update(const Schedule& schedule, const std::vector<StageLa
     decision.all_idle = decision.all_idle && record.writer_idle;
     busy += record.busy;
     decision.computed.push_back(record.busy);
+    decision.stage_times.push_back(record.stage_times);
     elapsed += record.elapsed;
   }
   decision.busy = elapsed > 0 ? static_cast<double>(busy) / static_cast<double>(elapsed) : 0;

@@ -20,8 +20,15 @@ Result<std::vector<UpdateRecord>> exchange_records(Transport& transport, const F
                                                    const std::vector<RecordCapacity>& capacities,
                                                    const UpdateRecord& mine, std::chrono::milliseconds timeout);
 
+// The same among the workers from `first` on, as many as there are capacities, at the first of them.
+Result<std::vector<UpdateRecord>> exchange_among(int first, Channel channel, Transport& transport,
+                                                 const FrameHeader& header,
+                                                 const std::vector<RecordCapacity>& capacities,
+                                                 const UpdateRecord& mine, std::chrono::milliseconds timeout);
+
 // What each worker's record holds under this schedule: the entries of the stages it owns, as many losses as minibatches
-// end on it in a window, and a hash of each of its chunks if replicas are compared. `layouts` is per stage.
+// end on it in a window, a time of each of its chunks, and a hash of each if replicas are compared. `layouts` is per
+// stage.
 std::vector<RecordCapacity> record_capacities(const scheduler::Schedule& schedule,
                                               const std::vector<StageLayout>& layouts, bool compares_replicas = false);
 
@@ -34,7 +41,8 @@ struct UpdateDecision {
   double loss = 0;                    // mean over the window's minibatches, summed in their order
   double gradient_norm = 0;
   double busy = 0;
-  std::vector<Tick> computed;  // by worker: how long it computed since the exchange before
+  std::vector<Tick> computed;                  // by worker: how long it computed since the exchange before
+  std::vector<std::vector<Tick>> stage_times;  // by worker, as in its record
 };
 
 UpdateDecision decide_update(const scheduler::Schedule& schedule, const std::vector<StageLayout>& layouts,

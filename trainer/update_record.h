@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct UpdateRecord {
   std::vector<double> sums_of_squares;  // per entry of the stages this worker owns, stages ascending
   std::vector<MinibatchLoss> losses;    // of the window's minibatches that ended here
   std::vector<std::uint64_t> weight_hashes{};  // per chunk, stages ascending; empty or 0 where they are not compared
+  std::optional<int> origin{};                 // the window's first minibatch whose numbers ceased to be finite here
+  std::vector<Tick> stage_times{};             // per chunk: of a minibatch there and back; 0 where it is not known
 
   bool operator==(const UpdateRecord&) const = default;
 };
@@ -40,6 +43,7 @@ struct RecordCapacity {
   std::size_t sums_of_squares = 0;
   std::size_t losses = 0;
   std::size_t weight_hashes = 0;
+  std::size_t stage_times = 0;
 
   std::size_t bytes() const;
 };

@@ -1,6 +1,7 @@
 #include "trainer/worker.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -58,7 +59,8 @@ Worker::Worker(const TrainOptions& options, Transport& transport, const TrainHoo
       reduction_(transport, shape_, options.accumulation, job_of(options)),
       own_recorder_(kOpsKept),
       recorder_(hooks.recorder != nullptr ? *hooks.recorder : own_recorder_),
-      rounds_(options.resume ? options.resume->position : Position{0}, options.schedule.window, super_round()) {}
+      rounds_(options.resume ? options.resume->position : Position{0}, options.schedule.window, super_round()),
+      settled_(options.settled) {}
 
 FrameHeader Worker::job_of(const TrainOptions& options) {
   FrameHeader header;
@@ -78,9 +80,14 @@ Status Worker::prepare(const DataSource& data) {
     if (!chunk) return chunk.error();
     chunks_.push_back(std::move(chunk).value());
   }
-  if (options_.resume && !options_.resume->finite) chunks_.front().overflowed = true;
-  expect_capture(updates(), first_cut_inside(options_.checkpoints, 0, rounds_from(first_minibatch_)));
+  if (options_.resume && !options_.resume->finite) chunks_.front().overflowed[version_.value % 2] = true;
+  if (options_.anomalies.stops) origins_.emplace(options_.model.precision);
+  // A window of which ranges were kept has sums that belong to no position inside it.
+  if (!has_kept(updates())) {
+    expect_capture(updates(), first_cut_inside(options_.checkpoints, 0, rounds_from(first_minibatch_)));
+  }
   EVERSTEP_TRY(begin_copies());
+  if (options_.group_stop_limit.count() > 0) transport_.need_only(group().all());
   last_exchange_ = hooks_.now();
   return {};
 }
@@ -140,14 +147,27 @@ Status Worker::run(std::int64_t windows) {
     recorder_.begin(op, hooks_.now());
     EVERSTEP_TRY(run_op(index, op));
     const OpRecord& record = recorder_.end(hooks_.now());
-    if (is_compute(op)) busy_ += record.end - record.started;
+    if (is_compute(op)) count_time(record);
     if (hooks_.on_op) hooks_.on_op(record);
-    EVERSTEP_TRY(reduction_.advance());
-    if (copies_) EVERSTEP_TRY(copies_->advance());
-    hand_over_capture();
-    EVERSTEP_TRY(transport_.status());  // a death is news also to a worker that waits for nobody
+    EVERSTEP_TRY(advance_others());
   }
-  return end_inside_window();
+  return group_stop_ ? end_in_group() : end_inside_window();
+}
+
+// Between two ops.
+Status Worker::advance_others() {
+  if (group_stop_) return transport_.status();  // what is not of this group will never come
+  Status advanced = reduction_.advance();
+  if (advanced && copies_) advanced = copies_->advance();
+  if (advanced) hand_over_capture();
+  if (advanced) advanced = transport_.status();  // a death is news also to a worker that waits for nobody
+  return advanced ? advanced : go_on_in_group(advanced.error());
+}
+
+void Worker::count_time(const OpRecord& record) {
+  const Tick time = record.end - record.started;
+  busy_ += time;
+  if (settled_at(stream_->position_of(record.op)) == nullptr) chunk_of(record.op.stage).clock.add(record.op.kind, time);
 }
 
 Status Worker::run_op(std::int64_t index, const Op& op) {
@@ -157,6 +177,7 @@ Status Worker::run_op(std::int64_t index, const Op& op) {
     case OpKind::kBackward:
       return backward(index, op);
     case OpKind::kStartReduce:
+      is_reducing_ = true;
       reduction_.start(op.window, op.stage, layouts_[op.stage], chunk_of(op.stage).memory.gradients[op.window % 2]);
       return {};
     case OpKind::kCapture:
@@ -173,9 +194,12 @@ Status Worker::forward(std::int64_t index, const Op& op) {
   auto input = take_input(index);
   if (!input) return input.error();
   const Position position = stream_->position_of(op);
-  auto output = chunk.compute->forward(position, *std::move(input));
+  const bool finite_input = !origins_ || origins_->is_finite(*input);
+  auto output = forward_through(chunk, position, *std::move(input));
   if (!output) return output.error();
-  chunk.forward_version[position.value] = version_;
+  if (origins_ && settled_at(position) == nullptr) {
+    origins_->forward({op.window, op.stage, position}, finite_input, output->tensor, std::isfinite(output->loss));
+  }
   if (op.stage == shape_.placement.stages() - 1) {
     const auto minibatch = static_cast<int>(position.value - op.window * options_.schedule.window);
     losses_[op.window].push_back({minibatch, output->loss});
@@ -184,26 +208,48 @@ Status Worker::forward(std::int64_t index, const Op& op) {
   return {};
 }
 
+Result<StageCompute::Output> Worker::forward_through(Chunk& chunk, Position position, Buffer input) {
+  if (const SettledMinibatch* settled = settled_at(position)) {
+    return StageCompute::Output{allocate_zeroed(options_.model.boundary_bytes()), settled->loss};
+  }
+  chunk.forward_version[position.value] = version_;
+  return chunk.compute->forward(position, std::move(input));
+}
+
 Status Worker::backward(std::int64_t index, const Op& op) {
   Chunk& chunk = chunk_of(op.stage);
   auto gradient = take_input(index);
   if (!gradient) return gradient.error();
   const Position position = stream_->position_of(op);
+  if (settled_at(position) != nullptr) {
+    send_output(op, allocate_zeroed(options_.model.boundary_bytes()));
+    return {};
+  }
   const auto forward = chunk.forward_version.extract(position.value);
   EVERSTEP_CHECK(!forward.empty(), "a backward before its forward: " + to_string(op));
   const std::int64_t staleness = version_.value - forward.mapped().value;
   EVERSTEP_CHECK(staleness == 0 || staleness == 1, "weights changed twice between forward and " + to_string(op));
   const bool stashed = options_.stash && staleness == 1;
+  const bool finite_input = !origins_ || origins_->is_finite(*gradient);
   if (stashed) swap_bytes(chunk.memory.weights, chunk.previous_weights);
   auto input_gradient = chunk.compute->backward(position, *std::move(gradient), parity_of(op));
   if (stashed) swap_bytes(chunk.memory.weights, chunk.previous_weights);
   if (!input_gradient) return input_gradient.error();
+  const bool overflowed = chunk.compute->take_overflow(parity_of(op));
+  chunk.overflowed[parity_of(op)] |= overflowed;
+  if (origins_) origins_->backward({op.window, op.stage, position}, finite_input, *input_gradient, !overflowed);
   send_output(op, *std::move(input_gradient));
   return {};
 }
 
+const SettledMinibatch* Worker::settled_at(Position position) const {
+  const auto found = std::ranges::lower_bound(settled_, position, {}, &SettledMinibatch::position);
+  return found != settled_.end() && found->position == position ? &*found : nullptr;
+}
+
 Result<Buffer> Worker::take_input(std::int64_t index) {
-  auto input = inputs_->take(index, options_.peer_timeout);
+  auto input = inputs_->take(index, patience());
+  if (!input && go_on_in_group(input.error())) input = inputs_->take(index, patience());
   recorder_.input_ready(hooks_.now());
   return input;
 }

@@ -1,15 +1,19 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/result.h"
 #include "trainer/copy_keeper.h"
 #include "trainer/gradient_reduction.h"
+#include "trainer/group_stop.h"
 #include "trainer/input_queue.h"
+#include "trainer/stage_clock.h"
 #include "trainer/super_rounds.h"
 #include "trainer/train_loop.h"
 #include "trainer/update_exchange.h"
@@ -52,9 +56,12 @@ class Worker {
   // After the last run(): waits until all that guard have copies of the newest version.
   Status end_copies();
 
+  // After a failure: if it is a death in another group, those of this one need not wait for this worker's word.
+  void refuse_group_stop();
+
   // Updates made since the start of training; one that a live checkpoint holds in advance counts.
   std::int64_t updates() const { return version_.value + (adopts_next_ ? 1 : 0); }
-  bool stopped() const { return stop_ != WindowStop::kNo; }
+  bool stopped() const { return stop_ != WindowStop::kNo || group_stop_; }
   RunEnd end() const;
   const TrainResult& result() const { return result_; }
 
@@ -83,13 +90,14 @@ class Worker {
   struct Chunk {
     int stage = 0;
     ChunkMemory memory;
-    Buffer previous_weights;  // of the version before, with options.stash only
-    Buffer next_weights;      // from a live checkpoint, until the first update puts them in place
-    Buffer steady_weights;    // on the owner, with options.stash and copies only: what no backward swaps
-    bool overflowed = false;  // before a capture, in the window that is not updated yet
+    Buffer previous_weights;           // of the version before, with options.stash only
+    Buffer next_weights;               // from a live checkpoint, until the first update puts them in place
+    Buffer steady_weights;             // on the owner, with options.stash and copies only: what no backward swaps
+    std::array<bool, 2> overflowed{};  // by window parity: a gradient could not be added
     std::unique_ptr<StageCompute> compute;
     std::unique_ptr<StageOptimizer> optimizer;        // on the owner only
     std::map<std::int64_t, Version> forward_version;  // by position, of the minibatches in flight
+    StageClock clock{};
   };
   static constexpr std::size_t kOpsKept = 64;
 
@@ -99,13 +107,19 @@ class Worker {
   bool owns(int stage) const;
 
   Status run_op(std::int64_t index, const scheduler::Op& op);
+  void count_time(const OpRecord& record);
   Status forward(std::int64_t index, const scheduler::Op& op);
+  Result<StageCompute::Output> forward_through(Chunk& chunk, Position position, Buffer input);
   Status backward(std::int64_t index, const scheduler::Op& op);
   Status update(const scheduler::Op& op);
+
+  // Nothing: it is run.
+  const SettledMinibatch* settled_at(Position position) const;
 
   Result<Buffer> take_input(std::int64_t index);
   void send_output(const scheduler::Op& op, Buffer output);
   std::int64_t last_certain_window() const;
+  Status advance_others();
 
   struct EvaluationOp;  // evaluation.cpp
   static std::vector<EvaluationOp> evaluation_ops(const scheduler::Schedule& shape, std::int64_t begin,
@@ -135,11 +149,17 @@ class Worker {
   void apply(const UpdateDecision& decision, std::int64_t window);
   bool compares_replicas(std::int64_t window) const;
   Status check_replicas(const std::vector<UpdateRecord>& records, std::int64_t window) const;
+  std::optional<Anomaly> anomaly_of(const std::vector<UpdateRecord>& records, const UpdateDecision& decision,
+                                    std::int64_t window) const;
+  Status stop_for(const Anomaly& anomaly) const;
+  void let_everybody_know() const;
   double learning_rate_after(std::int64_t window) const;
   Status share_weights(std::int64_t window);
   void zero_gradients(std::int64_t window, bool owned_too);
-  void report(const UpdateDecision& decision, std::int64_t window);
-  void remember(std::int64_t window, const std::vector<double>& losses, bool skipped);
+  void report(const UpdateDecision& decision, std::int64_t window, const std::optional<Anomaly>& skipped_for);
+  std::span<WindowHistory> remember(std::int64_t window, const std::vector<double>& losses);
+  WindowHistory run_here(std::int64_t window, const scheduler::MinibatchRange& range,
+                         const std::vector<double>& losses) const;
 
   // worker_stop.cpp
   std::int64_t round_of(const scheduler::Op& op) const;
@@ -148,12 +168,24 @@ class Worker {
   void end_after(std::int64_t round);
   Status end_inside_window();
   Status sum_unfinished_window();
-  bool is_inside_window() const { return last_round_ && !rounds_.ends_window(*last_round_); }
+  UpdateRecord record_of_unfinished(std::int64_t window);
+  bool is_inside_window() const { return last_round_ && !group_stop_ && !rounds_.ends_window(*last_round_); }
   // Whether the stop lies before the windows of this run() at all.
   bool nothing_is_left() const {
     return last_round_ && rounds_.place_of(*last_round_).window < stream_->first_window();
   }
   int plan_workers() const { return static_cast<int>(shape_.workers.size()); }
+
+  // worker_group.cpp
+  GroupMembers group() const;
+  bool lost_another_group() const;
+  GroupWord word_to_group() const;
+  Status go_on_in_group(const Error& error);
+  Status end_in_group();
+  Status sum_in_group(int round);
+  std::vector<WindowHistory> ranges_run_by_group(int rounds, const std::vector<double>& losses) const;
+  std::chrono::milliseconds patience() const;
+  bool has_kept(std::int64_t window) const;
 
   // worker_copies.cpp
   Status begin_copies();
@@ -176,13 +208,22 @@ class Worker {
   Version version_;
   std::int64_t applied_ = 0;                                   // updates that were not skipped
   std::map<std::int64_t, std::vector<MinibatchLoss>> losses_;  // by window
-  Tick busy_ = 0;                                              // since the last exchange
+  std::optional<OriginWatch> origins_;                         // where anomalies stop the run
+  NormHistory norms_;
+  Tick busy_ = 0;  // since the last exchange
   Tick last_exchange_ = 0;
   SuperRounds rounds_;
   std::int64_t started_ = -1;  // the highest super-round
+  Tick round_began_ = 0;       // that one
+  Tick round_time_ = 0;        // of the one before
   WindowStop stop_ = WindowStop::kNo;
   std::optional<std::int64_t> last_round_;  // set by a stop that this worker has come to
   ResumePoint unfinished_;                  // what is known of the window that the stop lies in
+  bool is_reducing_ = false;                // the sums of the window are on their way to other groups
+  bool spoke_to_group_ = false;             // because of a death in another one
+  bool group_stop_ = false;                 // last_round_ is this group's own
+  Tick group_stop_limit_ = 0;               // when it must be reached
+  std::vector<SettledMinibatch> settled_;   // positions ascending
   TrainResult result_;
 
   std::int64_t first_minibatch_ = 0;   // where the next run() starts its first window

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -21,6 +22,13 @@ void Worker::start_from(const ResumePoint& resume) {
   last_cut_ = resume.position;
   result_.steps = resume.version.value;
   history_ = resume.history;
+  EVERSTEP_CHECK(resume.kept.empty() || (first_minibatch_ == 0 && !adopts_next_), "ranges are kept of a whole window");
+  for (const WindowHistory& range : resume.kept) {
+    for (int i = range.first; i < range.end; ++i) {
+      settled_.push_back({{range.window * window + i}, range.losses[static_cast<std::size_t>(i - range.first)]});
+    }
+  }
+  std::ranges::sort(settled_, {}, &SettledMinibatch::position);
   if (transport_.worker() == 0) losses_[resume.version.value] = resume.losses;
   capacities_[0].losses += resume.losses.size();
 }
@@ -46,7 +54,8 @@ Status Worker::fill_chunk(Chunk& chunk) const {
     state.second_moment = chunk.optimizer->second_moment();
     state.master = chunk.optimizer->master();
   }
-  if (first_minibatch_ > 0 && writes(chunk.stage)) state.gradients = chunk.memory.gradients[version_.value % 2];
+  const bool has_sums = first_minibatch_ > 0 || !options_.resume->kept.empty();
+  if (has_sums && writes(chunk.stage)) state.gradients = chunk.memory.gradients[version_.value % 2];
   return hooks_.restore(layout, state);
 }
 
@@ -107,9 +116,8 @@ void Worker::capture(const scheduler::Op& op) {
   EVERSTEP_CHECK(version_.value == op.window, "a capture before the window's weights are in place: " + to_string(op));
   Chunk& chunk = chunk_of(op.stage);
   const auto parity = static_cast<int>(op.window % 2);
-  chunk.overflowed = chunk.compute->take_overflow(parity) || chunk.overflowed;
   StagedCut& cut = capture_->cut;
-  cut.usable = cut.usable && !chunk.overflowed;
+  cut.usable = cut.usable && !chunk.overflowed[parity];
   staging_[op.stage].previous = {};  // no part of this cut
   Buffer sums;
   copy_into(writes(op.stage) ? staging_[op.stage].gradients : sums, chunk.memory.gradients[parity]);
@@ -129,6 +137,7 @@ void Worker::hand_over_capture() {
   StagedCut cut = std::move(capture_->cut);
   const std::int64_t window = capture_->window;
   capture_.reset();
+  if (origins_ && origins_->has_seen(window)) cut.usable = false;
   const std::int64_t end = cut.position.value - window * options_.schedule.window;
   for (const MinibatchLoss& loss : losses_[window]) {
     if (loss.minibatch < end) cut.losses.push_back(loss);

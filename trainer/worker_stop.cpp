@@ -22,6 +22,7 @@ std::int64_t Worker::round_of(const scheduler::Op& op) const {
 
 // Nothing after it may be waited for ahead: a stop may yet leave it out.
 SuperRounds::Place Worker::last_certain_round() const {
+  if (group_stop_) return rounds_.place_of(*last_round_);
   const SuperRounds::Place at_window_end{last_certain_window(), std::numeric_limits<int>::max()};
   const auto certain = hooks_.stops == nullptr ? std::nullopt : hooks_.stops->certain_round();
   return certain ? std::min(at_window_end, rounds_.place_of(*certain)) : at_window_end;
@@ -31,24 +32,30 @@ SuperRounds::Place Worker::last_certain_round() const {
 // ends earlier from now on.
 Status Worker::wait_to_start(const scheduler::Op& op) {
   const std::int64_t round = round_of(op);
-  if (hooks_.stops == nullptr || round <= started_ || last_round_) return {};
-  for (std::chrono::milliseconds waited{0}; !hooks_.stops->start_round(round, kWaitAtOnce); waited += kWaitAtOnce) {
+  if (round <= started_ || last_round_) return {};
+  const auto may_start = [&] { return hooks_.stops == nullptr || hooks_.stops->start_round(round, kWaitAtOnce); };
+  for (std::chrono::milliseconds waited{0}; !may_start(); waited += kWaitAtOnce) {
     const auto last = hooks_.stops->last_round();
     if (last && round > *last) {
       end_after(*last);
       return {};
     }
-    EVERSTEP_TRY(transport_.status());
+    if (const Status alive = transport_.status(); !alive) return go_on_in_group(alive.error());
     if (waited >= options_.peer_timeout) {
       return Error{ErrorCode::kDeadlineExceeded,
                    "nobody told after which super-round to stop, " + std::to_string(started_) + " was promised", ""};
     }
   }
   started_ = round;
+  const Tick now = hooks_.now();
+  if (round_began_ > 0) round_time_ = now - round_began_;
+  round_began_ = now;
   return {};
 }
 
+// Sums of ranges that were kept belong to no position inside their window: a stop there comes at its end.
 void Worker::end_after(std::int64_t round) {
+  if (const std::int64_t window = rounds_.place_of(round).window; has_kept(window)) round = rounds_.last_of(window);
   last_round_ = round;
   stop_ = std::max(stop_, WindowStop::kHandOver);
   if (nothing_is_left()) return;
@@ -61,6 +68,7 @@ void Worker::end_after(std::int64_t round) {
 }
 
 RunEnd Worker::end() const {
+  if (group_stop_) return RunEnd::kGroupStop;
   if (!is_inside_window() && updates() >= options_.steps) return RunEnd::kAllSteps;
   return stop_ == WindowStop::kSaveAndEnd && !is_inside_window() ? RunEnd::kSaveAndEnd : RunEnd::kHandOver;
 }
@@ -73,10 +81,7 @@ Status Worker::end_inside_window() {
   hand_over_capture();
   const std::int64_t window = version_.value;
   const std::int64_t end = rounds_.end_of(*last_round_).value - window * options_.schedule.window;
-  UpdateRecord mine;
-  mine.finite = std::none_of(chunks_.begin(), chunks_.end(), [](const Chunk& chunk) { return chunk.overflowed; });
-  mine.sums_of_squares.assign(capacities_[transport_.worker()].sums_of_squares, 0);  // nobody steps
-  mine.losses = std::move(losses_[window]);
+  const UpdateRecord mine = record_of_unfinished(window);
   FrameHeader header = job_of(options_);
   header.window = window;
   const auto records = exchange_records(transport_, header, capacities_, mine, options_.peer_timeout);
@@ -85,8 +90,18 @@ Status Worker::end_inside_window() {
   const std::vector<double> losses = losses_in_order(*records);
   EVERSTEP_CHECK(std::ssize(losses) == end, "losses of other minibatches than those before the stop");
   for (int i = 0; i < end; ++i) unfinished_.losses.push_back({i, losses[i]});
-  remember(window, losses, false);
+  remember(window, losses);
   return {};
+}
+
+UpdateRecord Worker::record_of_unfinished(std::int64_t window) {
+  UpdateRecord record;
+  record.finite =
+      std::none_of(chunks_.begin(), chunks_.end(), [&](const Chunk& chunk) { return chunk.overflowed[window % 2]; }) &&
+      !(origins_ && origins_->has_seen(window));
+  record.sums_of_squares.assign(capacities_[transport_.worker()].sums_of_squares, 0);  // nobody steps
+  record.losses = std::move(losses_[window]);
+  return record;
 }
 
 // At the writers of the stages, as a capture does; the buffers themselves, since nothing is added to them any more.
@@ -95,7 +110,6 @@ Status Worker::sum_unfinished_window() {
   EVERSTEP_CHECK(version_.value == place.window, "a stop before the window's weights are in place");
   const auto parity = static_cast<int>(place.window % 2);
   for (auto chunk = chunks_.rbegin(); chunk != chunks_.rend(); ++chunk) {
-    chunk->overflowed = chunk->compute->take_overflow(parity) || chunk->overflowed;
     reduction_.capture(place.window, place.round, chunk->stage, chunk->memory.gradients[parity]);
   }
   return reduction_.finish(options_.peer_timeout);
@@ -120,7 +134,8 @@ HeldState Worker::take_held_state() {
       state.second_moment = chunk.optimizer->second_moment();
       state.master = chunk.optimizer->master();
     }
-    if (inside && writes(chunk.stage)) state.gradients = chunk.memory.gradients[version_.value % 2];
+    const bool has_sums = group_stop_ ? owns(chunk.stage) : inside && writes(chunk.stage);
+    if (has_sums) state.gradients = chunk.memory.gradients[version_.value % 2];
     held.stages.push_back({chunk.stage, layouts_[chunk.stage], std::move(state)});
   }
   return held;

@@ -20,23 +20,26 @@ Status Worker::update(const scheduler::Op& op) {
   recorder_.input_ready(hooks_.now());
   if (!records) return records.error();
   EVERSTEP_TRY(check_replicas(*records, op.window));
-  keep_newest_copy();
   const UpdateDecision decision = decide_update(shape_, layouts_, *records);
+  const std::optional<Anomaly> anomaly = anomaly_of(*records, decision, op.window);
+  if (anomaly) EVERSTEP_TRY(stop_for(*anomaly));
+  keep_newest_copy();
   const bool saves = next_cut(decision, op.window).at_update;
   const bool live = is_asynchronous(options_.schedule.kind) && op.window < stream_->last_window();
   if (saves && live) stage_previous_weights();
   if (options_.stash) stash_weights();
-  if (decision.finite) {
+  if (!anomaly) {
     apply(decision, op.window);
     EVERSTEP_TRY(share_weights(op.window));
   }
-  zero_gradients(op.window, !decision.finite);
+  zero_gradients(op.window, anomaly.has_value());
   if (decision.stop != WindowStop::kNo) {
     stream_->end_after(last_certain_window());
     stop_ = std::max(stop_, decision.stop);
   }
   version_ = version_.next();
-  report(decision, op.window);
+  is_reducing_ = false;
+  report(decision, op.window, anomaly);
   add_version_to_copies();
   save_is_due_ = saves && op.window == stream_->last_window();
   if (saves && !save_is_due_) save_at_update(live ? CutKind::kLive : CutKind::kFlush, std::nullopt);
@@ -52,12 +55,15 @@ void Worker::stash_weights() {
 UpdateRecord Worker::record_of(std::int64_t window) {
   UpdateRecord record;
   for (Chunk& chunk : chunks_) {
-    const bool overflowed = chunk.compute->take_overflow(static_cast<int>(window % 2));
-    record.finite = record.finite && !overflowed && !std::exchange(chunk.overflowed, false);
+    record.finite = record.finite && !std::exchange(chunk.overflowed[window % 2], false);
+    record.stage_times.push_back(chunk.clock.take());
     if (compares_replicas(window)) record.weight_hashes.push_back(hooks_.hash_weights(chunk.memory.weights));
     if (!chunk.optimizer) continue;
     const std::vector<double> sums = chunk.optimizer->sums_of_squares(chunk.memory.gradients[window % 2]);
     record.sums_of_squares.insert(record.sums_of_squares.end(), sums.begin(), sums.end());
+  }
+  if (const auto origin = origins_ ? origins_->take(window) : std::nullopt) {
+    record.origin = static_cast<int>(origin->value - window * options_.schedule.window);
   }
   record.losses = std::move(losses_[window]);
   losses_.erase(window);
@@ -77,10 +83,32 @@ Status Worker::check_replicas(const std::vector<UpdateRecord>& records, std::int
   const auto wrong = compares_replicas(window) ? find_wrong_replica(shape_, records) : std::nullopt;
   if (!wrong) return {};
   if (hooks_.on_wrong_replica) hooks_.on_wrong_replica(*wrong);
-  // Everybody must come to know it, above all the one that it is about. What else is on its way need not arrive.
+  let_everybody_know();
+  return error_of(*wrong);
+}
+
+// Above all the one that it is about. What else is on its way need not arrive.
+void Worker::let_everybody_know() const {
   constexpr std::chrono::milliseconds kLongEnough{1000};
   (void)transport_.flush(kLongEnough);
-  return error_of(*wrong);
+}
+
+std::optional<Anomaly> Worker::anomaly_of(const std::vector<UpdateRecord>& records, const UpdateDecision& decision,
+                                          std::int64_t window) const {
+  const AnomalyPolicy& policy = options_.anomalies;
+  const double limit = policy.window == window ? policy.norm_limit : norms_.limit(policy.explode_factor);
+  return find_anomaly(shape_, records, decision, window, limit, stream_->pattern().starts_drained(window));
+}
+
+// Before the gradients are applied, if the window is to be run again.
+Status Worker::stop_for(const Anomaly& anomaly) const {
+  const AnomalyPolicy& policy = options_.anomalies;
+  const bool is_last_try = policy.skips && policy.window == anomaly.window;
+  const bool follows_another = result_.last.skipped && result_.last.step == anomaly.window;
+  if (!policy.stops || is_last_try || follows_another) return {};
+  if (hooks_.on_anomaly) hooks_.on_anomaly(anomaly);
+  let_everybody_know();
+  return error_of(anomaly);
 }
 
 void Worker::apply(const UpdateDecision& decision, std::int64_t window) {
@@ -131,34 +159,63 @@ void Worker::zero_gradients(std::int64_t window, bool owned_too) {
   }
 }
 
-void Worker::report(const UpdateDecision& decision, std::int64_t window) {
+void Worker::report(const UpdateDecision& decision, std::int64_t window, const std::optional<Anomaly>& skipped_for) {
   result_.steps = window + 1;
-  if (!decision.finite) ++result_.skipped;
+  skipped_for ? static_cast<void>(++result_.skipped) : norms_.add(decision.gradient_norm);
   StepReport& report = result_.last;
   report.step = window + 1;
   report.loss = decision.loss;
   report.gradient_norm = decision.gradient_norm;
   report.learning_rate = learning_rate_after(window);
-  report.skipped = !decision.finite;
+  report.skipped = skipped_for.has_value();
   report.busy = decision.busy;
   report.computed = decision.computed;
+  report.stage_times = decision.stage_times;
   report.at = hooks_.now();
   if (hooks_.on_step) hooks_.on_step(report);
-  remember(window, decision.losses, !decision.finite);
+  for (WindowHistory& entry : remember(window, decision.losses)) {
+    entry.skipped = skipped_for.has_value();
+    if (skipped_for) entry.norm_limit = skipped_for->norm_limit;
+  }
 }
 
-// `losses` are those of the window's minibatches from its beginning.
-void Worker::remember(std::int64_t window, const std::vector<double>& losses, bool skipped) {
-  if (hooks_.checkpoints == nullptr) return;
-  WindowHistory& entry = history_.emplace_back();
+// `losses` are those of the window's minibatches from its beginning. What was remembered; nothing, if nobody wants to
+// know.
+std::span<WindowHistory> Worker::remember(std::int64_t window, const std::vector<double>& losses) {
+  if (hooks_.checkpoints == nullptr) return {};
+  const std::size_t before = history_.size();
+  int next = stream_->first_minibatch_of(window);
+  const auto ran_up_to = [&](int end) {
+    if (next < end) history_.push_back(run_here(window, {next, end}, losses));
+  };
+  if (has_kept(window)) {
+    for (const WindowHistory& range : options_.resume->kept) {
+      ran_up_to(range.first);
+      history_.push_back(range);
+      next = range.end;
+    }
+  }
+  ran_up_to(static_cast<int>(losses.size()));
+  return std::span(history_).subspan(before);
+}
+
+// `losses` as above.
+WindowHistory Worker::run_here(std::int64_t window, const scheduler::MinibatchRange& range,
+                               const std::vector<double>& losses) const {
+  WindowHistory entry;
   entry.window = window;
-  entry.first = stream_->first_minibatch_of(window);
-  entry.end = static_cast<int>(losses.size());
+  entry.first = range.first;
+  entry.end = range.end;
   entry.flushed = stream_->pattern().starts_drained(window);
-  entry.skipped = skipped;
   entry.generation = options_.generation;
   entry.plan = options_.plan_text;
-  entry.losses.assign(losses.begin() + entry.first, losses.end());
+  entry.losses.assign(losses.begin() + range.first, losses.begin() + range.end);
+  for (const SettledMinibatch& settled : options_.settled) {
+    const std::int64_t minibatch = settled.position.value - window * options_.schedule.window;
+    const bool is_inside = entry.first <= minibatch && minibatch < entry.end;
+    if (settled.left_out && is_inside) entry.left_out.push_back(static_cast<int>(minibatch));
+  }
+  return entry;
 }
 
 }  // namespace everstep::trainer

@@ -212,5 +212,16 @@ TEST(TransferPlan, TakesTheOwnerStateOfAnotherGroup) {
   EXPECT_THAT(inside.error().message, HasSubstr("gradients of block 0"));
 }
 
+// The group alone is the plan before: its owners have the sums, whichever group it was.
+TEST(TransferPlan, MovesTheSumsThatOneGroupKept) {
+  TransferRequest change{shape(ScheduleKind::kOneFOneB, 2, 1), {1, 2}, shape(ScheduleKind::kOneFOneB, 3, 1)};
+  change.is_kept_by_group = true;
+  const auto moves = plan_transfer(change, nine_blocks());
+  ASSERT_TRUE(moves.ok()) << moves.error();
+  const auto sums = std::count_if(moves->begin(), moves->end(),
+                                  [](const BlockMove& move) { return move.part == BlockPart::kGradients; });
+  EXPECT_EQ(sums, 9);
+}
+
 }  // namespace
 }  // namespace everstep::trainer

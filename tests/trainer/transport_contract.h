@@ -23,6 +23,7 @@ using namespace std::chrono_literals;
 struct TransportMaker {
   std::string name;
   std::function<std::vector<std::unique_ptr<Transport>>(int workers)> make;
+  bool can_go_on = true;  // after the death of somebody who is not needed
 };
 
 inline std::string maker_name(const testing::TestParamInfo<TransportMaker>& info) { return info.param.name; }
@@ -271,6 +272,54 @@ TEST_P(TransportContract, ADeathIsSeenByAllPeersWithItsName) {
     EXPECT_EQ(received.error().code, ErrorCode::kUnavailable);
     EXPECT_NE(received.error().message.find("worker 2"), std::string::npos) << received.error();
   }
+}
+
+TEST_P(TransportContract, ADeathOfSomebodyWhoIsNotNeededOnlyInterrupts) {
+  start(4);
+  for (const int peer : {0, 1}) worker(peer).need_only({0, 1});
+  const Buffer payload = filled(300'000, 5);
+  const Buffer into = allocate_zeroed(payload.size);
+  const ReceiveId receive = worker(1).post_receive(0, Channel::kTensors, header(1, into.size), into);
+  const ReceiveId from_other = worker(1).post_receive(2, Channel::kTensors, header(1, 8), allocate_zeroed(8));
+  kill(3);
+  const Result<FrameHeader> interrupted = worker(1).wait(receive, kSoon);
+  ASSERT_FALSE(interrupted);
+  EXPECT_EQ(interrupted.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(worker(1).status().error(), interrupted.error());
+  EXPECT_EQ(worker(1).lost(), (LostPeer{3, LostPeer::How::kClosed}));
+  EXPECT_EQ(worker(1).flush(kSoon).error(), interrupted.error());
+  worker(0).send(1, Channel::kTensors, header(1, payload.size), payload);  // whether it knows of the death or not
+  if (!GetParam().can_go_on) {
+    EXPECT_EQ(worker(1).go_on().error(), interrupted.error());
+    return;
+  }
+  ASSERT_TRUE(worker(1).go_on());
+  EXPECT_TRUE(worker(1).status());
+  EXPECT_EQ(worker(1).lost(), (LostPeer{3, LostPeer::How::kClosed}));
+  const Result<FrameHeader> received = worker(1).wait(receive, kSoon);
+  ASSERT_TRUE(received) << received.error();
+  EXPECT_TRUE(equal(payload, into));
+  EXPECT_EQ(worker(1).wait(from_other, kSoon).error(), interrupted.error());
+  worker(1).send(2, Channel::kTensors, header(1, 8 << 20), allocate_zeroed(8 << 20));  // goes nowhere
+  EXPECT_TRUE(worker(1).flush(kSoon));
+  kill(2);
+  while (worker(0).status()) std::this_thread::sleep_for(1ms);
+  ASSERT_TRUE(worker(0).go_on());
+  expect_delivery(0, 1, 100'000, true);
+  EXPECT_TRUE(worker(1).status());
+}
+
+TEST_P(TransportContract, ADeathOfSomebodyWhoIsNeededEndsItAllTheSame) {
+  start(3);
+  worker(1).need_only({0, 1});
+  kill(2);
+  while (worker(1).status()) std::this_thread::sleep_for(1ms);
+  const ReceiveId receive = worker(1).post_receive(0, Channel::kTensors, header(1, 8), allocate_zeroed(8));
+  EXPECT_EQ(worker(1).go_on().ok(), GetParam().can_go_on);
+  kill(0);
+  EXPECT_EQ(worker(1).wait(receive, kSoon).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(worker(1).go_on().error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(worker(1).lost(), (LostPeer{2, LostPeer::How::kClosed}));
 }
 
 TEST_P(TransportContract, ADeathBeforeGoodbyeIsNoCleanClose) {

@@ -12,9 +12,11 @@
 namespace everstep::trainer {
 namespace {
 
-constexpr RecordCapacity kCapacity{3, 4};
+constexpr RecordCapacity kCapacity{3, 4, 0, 2};
 
-UpdateRecord some_record() { return {true, WindowStop::kNo, false, 7, 9, {0.5, 1.5, -0.0}, {{3, 2.25}, {1, 0.125}}}; }
+UpdateRecord some_record() {
+  return {true, WindowStop::kNo, false, 7, 9, {0.5, 1.5, -0.0}, {{3, 2.25}, {1, 0.125}}, {}, 2, {11, 13}};
+}
 
 Buffer encoded(const UpdateRecord& record) {
   const Buffer bytes = allocate_scratch(kCapacity.bytes());
@@ -58,12 +60,13 @@ TEST(UpdateRecord, SurvivesTheWire) {
   other.finite = false;
   other.stop = WindowStop::kSaveAndEnd;
   other.losses.clear();
+  other.origin = 3;
   EXPECT_EQ(decoded(encoded(other)).value(), other);
 }
 
 TEST(UpdateRecord, IsRefusedWhenItPromisesMoreLossesThanThePlan) {
   const Buffer bytes = encoded(some_record());
-  bytes.data[24] = std::byte{5};  // where their number stands
+  bytes.data[32] = std::byte{5};  // where their number stands
   EXPECT_FALSE(decoded(bytes).ok());
 }
 

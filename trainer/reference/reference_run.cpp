@@ -66,24 +66,45 @@ void ReferenceRun::resume(const ResumePoint& point) {
 
 // ---- what history says ----
 
-// Where the entry stands in history. A new generation inside a window begins drained; at a window's start the entry
-// tells.
+// Where the entry stands in history. Ranges of a window that a group kept when another one lost a worker stand between
+// those of the generation that followed: both began the window at its start.
 Status ReferenceRun::begin(const HistoryEntry& entry) {
   const std::int64_t window = entry.plan.window;
   if (Position{entry.window * window + entry.first} != position_ || entry.first >= entry.end || entry.end > window) {
     return invalid_argument(place_of(entry) + ": does not follow position " + std::to_string(position_.value));
   }
-  const bool is_same_plan = last_ && last_->plan == entry.plan;
-  const bool goes_on = is_same_plan && last_->window == entry.window && last_->generation == entry.generation;
-  if (!goes_on) {
-    const bool drained = entry.first > 0 || entry.flushed || !is_asynchronous(entry.plan.kind);
-    if (!drained && !is_same_plan) {
-      return invalid_argument(place_of(entry) + ": its pipeline was full, but under another plan before");
-    }
-    start_ = {drained, entry.first, drained ? 0 : start_.first};
+  std::erase_if(parts_, [&](const Part& part) { return part.window < entry.window - 1; });
+  auto part = std::ranges::find_if(parts_, [&](const Part& one) {
+    return one.window == entry.window && one.generation == entry.generation && one.plan == entry.plan;
+  });
+  if (part == parts_.end()) {
+    const auto start = start_of(entry);
+    if (!start) return start.error();
+    part = parts_.insert(parts_.end(), {entry.window, entry.generation, entry.plan, *start, entry.end});
   }
-  last_ = entry;
+  part->end = entry.end;
+  start_ = part->start;
+  window_size_ = entry.plan.window;
   return {};
+}
+
+// Of a generation's first range of a window. If that is at the window's start, the entry tells whether it began
+// drained; if it is where the generation before stopped, it did. Otherwise somebody kept what it had run: an older
+// generation that comes after a newer one, or one that the entry follows at what is no end of a super-round. Then it is
+// about the window's start, too.
+Result<WindowStart> ReferenceRun::start_of(const HistoryEntry& entry) const {
+  int first = entry.first;
+  if (first > 0 && !parts_.empty() && parts_.back().window == entry.window) {
+    const Part& before = parts_.back();
+    const bool ended_inside = (before.end - before.start.first) % (before.plan.depth * before.plan.width) != 0;
+    if (entry.generation < before.generation || ended_inside) first = 0;
+  }
+  if (first > 0 || entry.flushed || !is_asynchronous(entry.plan.kind)) return WindowStart{true, first, 0};
+  const auto full = std::find_if(parts_.rbegin(), parts_.rend(), [&](const Part& part) {
+    return part.window == entry.window - 1 && part.plan == entry.plan;
+  });
+  if (full != parts_.rend()) return WindowStart{false, 0, full->start.first};
+  return invalid_argument(place_of(entry) + ": its pipeline was full, but under another plan before");
 }
 
 Status ReferenceRun::pass_over(const HistoryEntry& entry) {
@@ -112,7 +133,8 @@ Result<ReferenceStep> ReferenceRun::run(const HistoryEntry& entry) {
   if (!versions) return versions.error();
   ReferenceStep step;
   for (int minibatch = entry.first; minibatch < entry.end; ++minibatch) {
-    const auto loss = train_minibatch(minibatch, **versions);
+    const bool is_left_out = std::ranges::find(entry.left_out, minibatch) != entry.left_out.end();
+    const auto loss = is_left_out ? Result<double>(0.0) : train_minibatch(minibatch, **versions);
     if (!loss) return loss.error();
     step.losses.push_back(*loss);
     window_loss_ += *loss;
@@ -179,7 +201,7 @@ ReferenceStep::Update ReferenceRun::update(bool skipped) {
   }
   std::vector<ReferenceParameter> all = parameters();
   ReferenceStep::Update update;
-  update.loss = window_loss_ / static_cast<double>(last_->plan.window);
+  update.loss = window_loss_ / static_cast<double>(window_size_);
   update.gradient_norm = global_gradient_norm(all);
   update.finite = !is_lost_ && std::isfinite(update.loss) && std::isfinite(update.gradient_norm);
   update.skipped = skipped || !update.finite;
@@ -194,7 +216,7 @@ ReferenceStep::Update ReferenceRun::update(bool skipped) {
 
 void ReferenceRun::apply(std::vector<ReferenceParameter>& parameters, double gradient_norm) {
   const double rate =
-      reference_learning_rate(options_.learning_rate, (version_ + 1) * last_->plan.window * options_.model.minibatch);
+      reference_learning_rate(options_.learning_rate, (version_ + 1) * window_size_ * options_.model.minibatch);
   adamw_step(parameters, options_.adam, rate, gradient_norm, ++applied_);
   if (options_.model.precision == Precision::kFp32) return;
   for (const Block& block : blocks_) {

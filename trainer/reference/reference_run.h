@@ -24,8 +24,10 @@ struct HistoryEntry {
   int end = 0;
   Generation generation;
   scheduler::Plan plan;
-  bool flushed = false;  // the window began on a drained pipeline
-  bool skipped = false;  // its update was not applied
+  bool flushed = false;         // the window began on a drained pipeline
+  bool skipped = false;         // its update was not applied
+  std::vector<int> left_out{};  // minibatches that were not run: their loss is 0, and they add nothing
+  double norm_limit = 0;        // skipped because its gradient's norm was above this; 0: because it was not finite
 };
 
 // What a range of minibatches came to.
@@ -84,7 +86,17 @@ class ReferenceRun {
     StageState state;
   };
 
+  // What one generation ran of a window.
+  struct Part {
+    std::int64_t window = 0;
+    Generation generation;
+    scheduler::Plan plan;
+    WindowStart start;
+    int end = 0;  // of its last range so far
+  };
+
   Status begin(const HistoryEntry& entry);
+  Result<WindowStart> start_of(const HistoryEntry& entry) const;
   Result<const WindowVersions*> versions_of(const scheduler::Plan& plan);
   Result<double> train_minibatch(int minibatch, const WindowVersions& versions);
   Status use(Block& block, std::int64_t version);
@@ -104,8 +116,9 @@ class ReferenceRun {
   bool has_previous_ = false;  // the weights one version before
   bool is_lost_ = false;       // a gradient of this window could not be represented
   double window_loss_ = 0;     // summed so far
+  std::vector<Part> parts_;    // of the window at hand and the one before, the last to begin at the end
   WindowStart start_;          // of the part at hand
-  std::optional<HistoryEntry> last_;
+  int window_size_ = 1;
 };
 
 }  // namespace everstep::trainer

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/random.h"
+#include "trainer/transport_failure.h"
 
 namespace everstep::trainer {
 namespace {
@@ -40,8 +41,7 @@ enum class Presence : std::uint8_t { kHere, kLeft, kDead };
 
 struct Member {
   Presence presence = Presence::kHere;
-  std::optional<Error> error;
-  std::optional<LostPeer> lost;
+  TransportFailure failure;
 };
 
 Status take(const Frame& frame, const Receive& receive, int from) {
@@ -68,10 +68,9 @@ struct Hub {
 
   // The first error stays.
   void fail(int worker, Error error, std::optional<LostPeer> lost = {}) {
-    if (!members[worker].error) {
-      members[worker].error = std::move(error);
-      members[worker].lost = lost;
-    }
+    TransportFailure& failure = members[worker].failure;
+    const bool is_needed = !lost || lost->how != LostPeer::How::kClosed || failure.needs(lost->worker);
+    is_needed ? failure.end(std::move(error), lost) : failure.interrupt(std::move(error), *lost);
     changed.notify_all();
   }
 
@@ -129,8 +128,10 @@ class ThreadTransport final : public Transport {
     EVERSTEP_CHECK(header.length == payload.size, "the header's length is not the payload's size");
     const std::uint64_t checksum = byte_checksum({payload.data, payload.size});
     const std::lock_guard lock(hub_->mutex);
-    if (me().error) return;
+    const TransportFailure& failure = me().failure;
+    if (failure.ended() || (failure.is_interrupted() && !failure.needs(to))) return;
     if (to != worker_ && hub_->members[to].presence == Presence::kLeft) {
+      if (failure.goes_on()) return;
       return hub_->fail(worker_, {ErrorCode::kUnavailable, "worker " + std::to_string(to) + " has left", {}},
                         LostPeer{to, LostPeer::How::kRefused});
     }
@@ -170,7 +171,7 @@ class ThreadTransport final : public Transport {
       }
       hub_->changed.wait_until(lock, std::min(deadline, next_change(pending)));
     }
-    if (me().error) return *me().error;
+    if (const Error* error = me().failure.with(pending.from)) return *error;
     pending_.erase(receive);
     return *pending.receive->received;
   }
@@ -186,7 +187,18 @@ class ThreadTransport final : public Transport {
 
   std::optional<LostPeer> lost() const override {
     const std::lock_guard lock(hub_->mutex);
-    return hub_->members[worker_].lost;
+    return hub_->members[worker_].failure.lost();
+  }
+
+  void need_only(const std::vector<int>& peers) override {
+    const std::lock_guard lock(hub_->mutex);
+    me().failure.need_only(peers);
+  }
+
+  Status go_on() override {
+    const std::lock_guard lock(hub_->mutex);
+    me().failure.go_on();
+    return outcome();
   }
 
   void abort(Error reason) override {
@@ -216,7 +228,7 @@ class ThreadTransport final : public Transport {
 
   Member& me() { return hub_->members[worker_]; }
 
-  Status outcome() { return me().error ? Status(*me().error) : Status(); }
+  Status outcome() { return me().failure.outcome(worker_); }
 
   const Pending& find(ReceiveId receive) const {
     const auto found = pending_.find(receive);
@@ -227,7 +239,7 @@ class ThreadTransport final : public Transport {
   // Whether wait() would return now.
   bool over(const Pending& pending) {
     hub_->deliver(pending.from, worker_, pending.channel);
-    return me().error || pending.receive->received;
+    return me().failure.with(pending.from) != nullptr || pending.receive->received;
   }
 
   Clock::time_point next_change(const Pending& pending) {
@@ -238,6 +250,7 @@ class ThreadTransport final : public Transport {
   bool all_delivered() {
     bool all = true;
     for (int to = 0; to < workers(); ++to) {
+      if (me().failure.goes_on() && !me().failure.needs(to)) continue;
       for (int index = 0; index < kChannels; ++index) {
         const auto channel = static_cast<Channel>(index);
         hub_->deliver(worker_, to, channel);
@@ -256,7 +269,7 @@ class ThreadTransport final : public Transport {
   Status wait_for(std::chrono::milliseconds timeout, const char* late, Condition condition) {
     std::unique_lock lock(hub_->mutex);
     const Clock::time_point deadline = Clock::now() + timeout;
-    while (!me().error && !condition()) {
+    while (me().failure.with(worker_) == nullptr && !condition()) {
       if (Clock::now() >= deadline) {
         hub_->fail(worker_, {ErrorCode::kDeadlineExceeded, late, {}});
       } else {

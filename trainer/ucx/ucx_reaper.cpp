@@ -10,11 +10,20 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kInterval = 20ms;  // between two looks for goodbyes; nobody waits for the outcome
+constexpr auto kInterval = 20ms;    // between two looks for goodbyes; nobody waits for the outcome
+constexpr auto kReachable = 500ms;  // much longer than from a look at the lifelines to a connection
 
 bool everyone_left(const RetiredTransport& retired) {
   static_cast<void>(retired.lifelines->poll());  // a death is as good as a goodbye here
   return retired.lifelines->first_still_here() < 0;
+}
+
+template <typename T, typename Predicate>
+std::vector<T> take_out(std::vector<T>& from, Predicate goes) {
+  const auto first = std::partition(from.begin(), from.end(), [&](const T& one) { return !goes(one); });
+  std::vector<T> taken(std::make_move_iterator(first), std::make_move_iterator(from.end()));
+  from.erase(first, from.end());
+  return taken;
 }
 
 // Never destroyed: some descriptors and less than a megabyte, beside the buffers.
@@ -38,6 +47,14 @@ UcxReaper::~UcxReaper() {
   }
 }
 
+void UcxReaper::keep_reachable(std::unique_ptr<UcxEngine> engine) {
+  {
+    const std::lock_guard lock(mutex_);
+    reachable_.push_back({std::move(engine), std::chrono::steady_clock::now() + kReachable});
+  }
+  changed_.notify_all();
+}
+
 void UcxReaper::take(RetiredTransport retired) {
   if (!retired.said_goodbye) return keep_for_good(std::move(retired));
   {
@@ -55,12 +72,12 @@ std::size_t UcxReaper::waiting() const {
 void UcxReaper::serve() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    std::vector<RetiredTransport> abandoned = take_abandoned();
-    if (!abandoned.empty()) {
+    Rubbish rubbish = take_rubbish();
+    if (!rubbish.empty()) {
       lock.unlock();
-      abandoned.clear();
+      rubbish = {};
       lock.lock();
-    } else if (waiting_.empty()) {
+    } else if (waiting_.empty() && reachable_.empty()) {
       changed_.wait(lock);
     } else {
       changed_.wait_for(lock, kInterval);
@@ -68,12 +85,10 @@ void UcxReaper::serve() {
   }
 }
 
-std::vector<RetiredTransport> UcxReaper::take_abandoned() {
-  const auto first = std::partition(waiting_.begin(), waiting_.end(),
-                                    [](const RetiredTransport& retired) { return !everyone_left(retired); });
-  std::vector<RetiredTransport> abandoned(std::make_move_iterator(first), std::make_move_iterator(waiting_.end()));
-  waiting_.erase(first, waiting_.end());
-  return abandoned;
+UcxReaper::Rubbish UcxReaper::take_rubbish() {
+  const auto now = std::chrono::steady_clock::now();
+  return {take_out(waiting_, everyone_left),
+          take_out(reachable_, [&](const UnusedEngine& unused) { return now >= unused.until; })};
 }
 
 }  // namespace everstep::trainer

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "trainer/ucx/lifeline/lifelines.h"
+#include "trainer/ucx/ucx_engine.h"
 
 namespace everstep::trainer {
 
@@ -30,16 +32,33 @@ class UcxReaper {
 
   void take(RetiredTransport retired);
 
+  // For an engine that nobody will use, but whose address peers may have got: a peer on this host that tries to reach
+  // an engine that is gone does not survive it (UCX 1.13.1 asserts when a connection is refused at once). Peers look
+  // whether all are still there right before they connect, so it need not be kept long.
+  void keep_reachable(std::unique_ptr<UcxEngine> engine);
+
   // How many wait for their peers.
   std::size_t waiting() const;
 
  private:
+  struct UnusedEngine {
+    std::unique_ptr<UcxEngine> engine;
+    std::chrono::steady_clock::time_point until;
+  };
+  struct Rubbish {
+    std::vector<RetiredTransport> transports;
+    std::vector<UnusedEngine> engines;
+
+    bool empty() const { return transports.empty() && engines.empty(); }
+  };
+
   void serve();
-  std::vector<RetiredTransport> take_abandoned();
+  Rubbish take_rubbish();
 
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable changed_;
   std::vector<RetiredTransport> waiting_;
+  std::vector<UnusedEngine> reachable_;
   bool stopping_ = false;
 
   std::thread thread_;

@@ -9,12 +9,15 @@
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <poll.h>
 
+#include "trainer/transport_failure.h"
 #include "trainer/ucx/frame_tag.h"
 #include "trainer/ucx/payload_checksum.h"
 #include "trainer/ucx/sleeper.h"
+#include "trainer/ucx/ucx_operations.h"
 
 namespace everstep::trainer {
 namespace {
@@ -22,24 +25,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kExplanationMs = 1000;
-
-struct Sending {
-  int to = 0;
-  FrameBytes header{};
-  Buffer payload;
-  int parts = 0;  // not sent yet
-};
-
-struct Receiving {
-  int from = 0;
-  FrameHeader expected;
-  Buffer into;
-  FrameBytes header{};
-  std::optional<WireFrame> frame;
-  bool payload_is_here = false;
-
-  bool complete() const { return frame.has_value() && payload_is_here; }
-};
 
 class UcxSession;
 
@@ -88,9 +73,10 @@ class UcxSession final : public Transport {
     EVERSTEP_CHECK(header.length == payload.size, "the header's length is not the payload's size");
     const FrameBytes bytes = encode_frame({header, payload_checksum(payload)});
     const std::lock_guard lock(mutex_);
-    if (is_broken()) return;
+    if (is_broken() || (failure_.is_interrupted() && !failure_.needs(to))) return;
     const std::uint64_t sequence = sent_[to][static_cast<std::size_t>(channel)]++;
     if (to != worker_ && lifelines_->has_left(to)) {
+      if (failure_.goes_on()) return;
       return fail({ErrorCode::kUnavailable,
                    "the " + to_string(header) + " is for worker " + std::to_string(to) + ", which has left",
                    {}},
@@ -132,20 +118,21 @@ class UcxSession final : public Transport {
 
   bool ready(ReceiveId receive) override {
     const std::lock_guard lock(mutex_);
-    return error_ || find(receive).complete();
+    const Receiving& receiving = find(receive);
+    return failure_.with(receiving.from) != nullptr || receiving.complete();
   }
 
   Result<FrameHeader> wait(ReceiveId receive, std::chrono::milliseconds timeout) override {
     std::unique_lock lock(mutex_);
     const Receiving& receiving = find(receive);
-    if (!wait_until(lock, timeout, [&] { return receiving.complete(); })) {
+    if (!wait_until(lock, timeout, [&] { return receiving.complete() || failure_.with(receiving.from) != nullptr; })) {
       fail({ErrorCode::kDeadlineExceeded,
             "the " + to_string(receiving.expected) + " did not come from worker " + std::to_string(receiving.from) +
                 " within " + std::to_string(timeout.count()) + " ms",
             "is that worker stopped or overloaded?"},
            LostPeer{receiving.from, LostPeer::How::kSilent});
     }
-    if (error_) return *error_;
+    if (const Error* error = failure_.with(receiving.from)) return *error;
     const Receiving received = std::move(operations_->receives.extract(receive).mapped());
     lock.unlock();
     if (payload_checksum(received.into) == received.frame->payload_checksum) return received.frame->header;
@@ -154,12 +141,12 @@ class UcxSession final : public Transport {
           "the " + to_string(received.expected) + " from worker " + std::to_string(received.from) +
               " was damaged on its way",
           {}});
-    return *error_;
+    return *failure_.ended();
   }
 
   Status flush(std::chrono::milliseconds timeout) override {
     std::unique_lock lock(mutex_);
-    if (!wait_until(lock, timeout, [this] { return operations_->sends.empty(); })) {
+    if (!wait_until(lock, timeout, [this] { return !outcome() || nothing_is_left_to_send(); })) {
       fail({ErrorCode::kDeadlineExceeded,
             std::to_string(operations_->sends.size()) + " frames were not taken within " +
                 std::to_string(timeout.count()) + " ms",
@@ -176,7 +163,18 @@ class UcxSession final : public Transport {
 
   std::optional<LostPeer> lost() const override {
     const std::lock_guard lock(mutex_);
-    return lost_;
+    return failure_.lost();
+  }
+
+  void need_only(const std::vector<int>& peers) override {
+    const std::lock_guard lock(mutex_);
+    failure_.need_only(peers);
+  }
+
+  Status go_on() override {
+    const std::lock_guard lock(mutex_);
+    failure_.go_on();
+    return outcome();
   }
 
   void abort(Error reason) override {
@@ -189,14 +187,14 @@ class UcxSession final : public Transport {
     EVERSTEP_TRY(flush(timeout));
     std::unique_lock lock(mutex_);
     lifelines_->say_goodbye();
-    if (!wait_until(lock, timeout, [this] { return lifelines_->first_still_here() < 0; })) {
+    if (!wait_until(lock, timeout, [this] { return !outcome() || lifelines_->first_still_here() < 0; })) {
       fail({ErrorCode::kDeadlineExceeded,
             "worker " + std::to_string(lifelines_->first_still_here()) + " did not say goodbye within " +
                 std::to_string(timeout.count()) + " ms",
             {}},
            LostPeer{lifelines_->first_still_here(), LostPeer::How::kSilent});
     }
-    if (error_) return *error_;
+    EVERSTEP_TRY(outcome());
     left_ = true;
     lock.unlock();
     stop_service();
@@ -210,17 +208,16 @@ class UcxSession final : public Transport {
   }
 
  private:
-  // A peer is gone: this one, or another one because of which it left.
-  struct Suspicion {
-    Error error;
-    int worker = 0;
-  };
-
   using Counters = std::vector<std::array<std::uint64_t, kChannels>>;
 
   UcxEngine& engine() { return *operations_->engine; }
 
-  Status outcome() const { return error_ ? Status(*error_) : Status(); }
+  Status outcome() const { return failure_.outcome(worker_); }
+
+  bool nothing_is_left_to_send() const {
+    return std::none_of(operations_->sends.begin(), operations_->sends.end(),
+                        [this](const Sending& sending) { return !failure_.goes_on() || failure_.needs(sending.to); });
+  }
 
   const Receiving& find(ReceiveId receive) const {
     const auto found = operations_->receives.find(receive);
@@ -239,21 +236,33 @@ class UcxSession final : public Transport {
 
   // The first error stays. UCX is never touched again.
   void fail(Error error, std::optional<LostPeer> lost = {}) {
-    if (!error_) {
-      error_ = std::move(error);
-      lost_ = lost;
-    }
+    failure_.end(std::move(error), lost);
     caller_sleeper_.wake();
     wake_service();
     failed_.notify_all();
   }
 
+  // Looks who died. Whether the transport has not ended with it.
+  bool survives_all_deaths() {
+    const Status alive = lifelines_->poll();
+    if (alive) return true;
+    const std::optional<LostPeer> lost = lifelines_->lost();
+    if (!lost || failure_.needed().empty() || lifelines_->any_dead(failure_.needed())) {
+      fail(alive.error(), lost);
+      return false;
+    }
+    if (failure_.is_interrupted()) return true;
+    failure_.interrupt(alive.error(), *lost);
+    caller_sleeper_.wake();
+    return true;
+  }
+
   // UCX must not be touched any more.
-  bool is_broken() const { return error_ || suspicion_; }
+  bool is_broken() const { return failure_.ended() || suspicion_; }
 
   // A transfer fails when its peer dies, and UCX may know that before the lifeline does. Who died is worth a moment.
   void lost_a_peer(int worker, const Error& error) {
-    if (!suspicion_) suspicion_ = Suspicion{error, worker};
+    if (!suspicion_) suspicion_ = FailedTransfer{error, worker};
     wake_service();
   }
 
@@ -288,14 +297,15 @@ class UcxSession final : public Transport {
   // be woken by the event itself, and not by a thread that was, halves the way of a frame.
   template <typename Condition>
   bool wait_until(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds timeout, Condition condition) {
-    const auto done = [&] { return error_ || condition(); };
+    const auto done = [&] { return failure_.ended() || condition(); };
     if (done()) return true;
     const auto deadline = Clock::now() + timeout;
     caller_drives_ = true;
     service_sleeper_.wake();
     while (true) {
       const bool may_sleep = is_broken() || drive();
-      if (suspicion_) failed_.wait(lock, [this] { return error_.has_value(); });  // the service thread finds out why
+      if (suspicion_)
+        failed_.wait(lock, [this] { return failure_.ended().has_value(); });  // the service thread finds out why
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
       if (done() || left.count() <= 0) break;
       lock.unlock();
@@ -311,11 +321,7 @@ class UcxSession final : public Transport {
   bool drive() {
     engine().progress();
     if (suspicion_) return true;
-    if (const Status alive = lifelines_->poll(); !alive) {
-      fail(alive.error(), lifelines_->lost());
-      return true;
-    }
-    return engine().arm();
+    return !survives_all_deaths() || engine().arm();
   }
 
   // The service thread: drives while the caller computes.
@@ -323,7 +329,7 @@ class UcxSession final : public Transport {
     std::unique_lock lock(mutex_);
     while (true) {
       service_turn_.wait(lock, [this] { return !caller_drives_ || stopping_ || is_broken(); });
-      if (stopping_ || error_) return;
+      if (stopping_ || failure_.ended()) return;
       const bool may_sleep = suspicion_ || drive();
       if (suspicion_) break;
       lock.unlock();
@@ -339,7 +345,7 @@ class UcxSession final : public Transport {
     ::poll(&lifelines, 1, kExplanationMs);
     const std::lock_guard lock(mutex_);
     const Status alive = lifelines_->poll();
-    if (alive) return fail(suspicion_->error, LostPeer{suspicion_->worker, LostPeer::How::kClosed});
+    if (alive) return fail(suspicion_->error, LostPeer{suspicion_->with, LostPeer::How::kClosed});
     fail(alive.error(), lifelines_->lost());
   }
 
@@ -374,9 +380,8 @@ class UcxSession final : public Transport {
   Counters sent_;
   Counters posted_;
   ReceiveId next_id_ = 1;
-  std::optional<Error> error_;
-  std::optional<LostPeer> lost_;
-  std::optional<Suspicion> suspicion_;
+  TransportFailure failure_;
+  std::optional<FailedTransfer> suspicion_;
   bool stopping_ = false;
   bool left_ = false;  // said goodbye
 

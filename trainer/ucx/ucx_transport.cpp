@@ -53,18 +53,38 @@ class Listener final : public UcxListener {
 
  private:
   UcxOutcome connect(CallInbox& inbox, HandshakeRequest request, std::chrono::milliseconds timeout) {
-    Result<std::unique_ptr<UcxEngine>> engine = UcxEngine::create(engine_);
-    if (!engine) return {engine.error()};
-    Result<std::string> ucx = (*engine)->address();
+    Result<std::unique_ptr<UcxEngine>> made = UcxEngine::create(engine_);
+    if (!made) return {made.error()};
+    std::unique_ptr<UcxEngine> engine = std::move(made).value();
+    UcxOutcome outcome = connect(inbox, std::move(request), timeout, engine);
+    if (engine) reaper_->keep_reachable(std::move(engine));
+    return outcome;
+  }
+
+  // The engine is taken if all goes well.
+  UcxOutcome connect(CallInbox& inbox, HandshakeRequest request, std::chrono::milliseconds timeout,
+                     std::unique_ptr<UcxEngine>& engine) {
+    Result<std::string> ucx = engine->address();
     if (!ucx) return {ucx.error()};
     request.ucx_address = std::move(ucx).value();
     HandshakeOutcome hands = shake_hands(inbox, request, timeout);
     if (!hands.peers) return {hands.peers.error(), hands.lost};
-    if (const Status connected = (*engine)->connect(hands.peers->ucx_addresses); !connected) return {connected.error()};
+    const auto workers = static_cast<int>(request.members.size());
     auto lifelines = std::make_shared<Lifelines>(std::move(hands.peers->sockets));
-    return {UcxConnection{make_ucx_session(request.worker, static_cast<int>(request.members.size()),
-                                           std::move(engine).value(), lifelines, reaper_),
-                          lifelines}};
+    if (const Status alive = lifelines->poll(); !alive) return {alive.error(), lifelines->lost()};
+    if (const auto gone = first_that_left(*lifelines, workers)) {
+      return {Error{ErrorCode::kUnavailable, "worker " + std::to_string(*gone) + " gave this try up", {}},
+              LostPeer{*gone, LostPeer::How::kRefused}};
+    }
+    if (const Status connected = engine->connect(hands.peers->ucx_addresses); !connected) return {connected.error()};
+    return {UcxConnection{make_ucx_session(request.worker, workers, std::move(engine), lifelines, reaper_), lifelines}};
+  }
+
+  static std::optional<int> first_that_left(const Lifelines& lifelines, int workers) {
+    for (int worker = 0; worker < workers; ++worker) {
+      if (lifelines.has_left(worker)) return worker;
+    }
+    return std::nullopt;
   }
 
   UcxOptions options_;

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "trainer/emulated/slowed_stage.h"
+
 namespace everstep::trainer {
 namespace {
 
@@ -25,6 +27,12 @@ std::chrono::duration<double, std::milli> time_of(Action action) {
   const auto begin = std::chrono::steady_clock::now();
   action();
   return std::chrono::steady_clock::now() - begin;
+}
+
+TEST(SlowedStage, TakesSoManyTimesAsLongAndComputesTheSame) {
+  const auto stage = make_slowed_stage(make_emulated_stage(stage_of(0, 4), kTimes), 3);
+  EXPECT_GE(time_of([&] { EXPECT_EQ(stage->forward({0}, {})->loss, 0); }), milliseconds(30));
+  EXPECT_GE(time_of([&] { EXPECT_EQ(stage->backward({0}, {}, 0)->size, 0U); }), milliseconds(60));
 }
 
 TEST(EmulatedStage, WaitsAsLongAsItWasTold) {

@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include "base/random.h"
 #include "tests/trainer/guard/guarded_chain.h"
 #include "tests/trainer/handover/handover_chain.h"
 #include "tests/trainer/ucx/loopback_workers.h"
@@ -20,24 +19,44 @@ TEST(GuardOverUcx, CoversADeathAtAnyPoint) {
   ASSERT_EQ(undisturbed.difference_from_reference(), "");
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     SCOPED_TRACE(seed);
-    const RandomStream random(seed, 9);
     GuardedChain chain(options);
     chain.make_transports = make_ucx_transports;
-    std::vector<int> left{0, 1, 2, 3};
-    const int dead = left[random.below(0, left.size())];
-    const auto calls = static_cast<std::uint64_t>(undisturbed.members().at(dead).calls);
-    GuardedGeneration next = whole;
-    next.dies[dead] = at_call(static_cast<std::int64_t>(random.below(1, calls)));
+    const GuardedGeneration next = with_a_death(whole, undisturbed, seed);
+    const std::vector<int> left = left_of(next);
     const Status ran = chain.run(next);
     ASSERT_TRUE(ran) << ran.error();
     EXPECT_GE(chain.version().value, chain.newest_update() - 1);
     ASSERT_EQ(chain.difference_from_reference(), "");
-    std::erase(left, dead);
     const Status went_on = chain.run({ScheduleKind::kOneFOneB, 2, 1, {left[2], left[0]}, 1, {left[1]}});
     ASSERT_TRUE(went_on) << went_on.error();
     EXPECT_EQ(chain.version(), Version{4});
     ASSERT_EQ(chain.difference_from_reference(), "");
   }
+}
+
+// A death in one of two groups: the other one goes on over real connections, and what it kept is not run again.
+TEST(GuardOverUcx, AGroupWithoutALossKeepsItsSums) {
+  const GuardedGeneration whole{ScheduleKind::kAmdp, 2, 2, {0, 1, 2, 3}};
+  const TrainOptions options = chain_options(24, 4);
+  GuardedChain undisturbed(options);
+  ASSERT_TRUE(undisturbed.run(whole));
+  int kept = 0;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    SCOPED_TRACE(seed);
+    GuardedChain chain(options);
+    chain.make_transports = make_ucx_transports;
+    const GuardedGeneration last = with_a_death(whole, undisturbed, seed);
+    const Status ran = chain.run(last);
+    ASSERT_TRUE(ran) << ran.error();
+    const std::vector<WindowHistory> ranges = chain.kept();
+    kept += ranges.empty() ? 0 : 1;
+    const Status went_on = chain.run({ScheduleKind::kOneFOneB, 3, 1, left_of(last)});
+    ASSERT_TRUE(went_on) << went_on.error();
+    EXPECT_EQ(chain.version(), Version{4});
+    EXPECT_EQ(run_again(chain, ranges), "");
+    ASSERT_EQ(chain.difference_from_reference(), "");
+  }
+  EXPECT_GT(kept, 0);
 }
 
 }  // namespace

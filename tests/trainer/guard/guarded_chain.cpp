@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/random.h"
 #include "scheduler/plan_text.h"
 #include "tests/trainer/guard/guard_places.h"
 #include "tests/trainer/handover/mixing_stage.h"
@@ -24,6 +25,28 @@ class UncommittedCuts final : public CheckpointSink {
   Status finish() override { return {}; }
 
   std::vector<WindowHistory> history;
+};
+
+// Notes which minibatches go forward through a stage.
+class NotingStage final : public StageCompute {
+ public:
+  NotingStage(std::unique_ptr<StageCompute> stage, std::set<std::int64_t>& ran) : stage_(std::move(stage)), ran_(ran) {}
+
+  Result<Output> forward(Position position, Buffer input) override {
+    ran_.insert(position.value);
+    return stage_->forward(position, std::move(input));
+  }
+  Result<Buffer> backward(Position position, Buffer output_gradient, int parity) override {
+    return stage_->backward(position, std::move(output_gradient), parity);
+  }
+  Result<Output> evaluate(std::int64_t index, Buffer input) override {
+    return stage_->evaluate(index, std::move(input));
+  }
+  bool take_overflow(int parity) override { return stage_->take_overflow(parity); }
+
+ private:
+  std::unique_ptr<StageCompute> stage_;
+  std::set<std::int64_t>& ran_;
 };
 
 bool follows_from_a_death(const Error& error) {
@@ -78,8 +101,11 @@ class GuardedChain::Run {
   Status work(std::size_t number) {
     MovedState moved;
     if (chain_.base_) {
-      const auto held = chain_.base_->copies.find(names_[number]);
-      auto state = move_state(*transports_[number], job_, held == chain_.base_->copies.end() ? nullptr : &held->second);
+      const auto state_from = [&](const auto& holders) {
+        const auto held = holders.find(names_[number]);
+        return move_state(*transports_[number], job_, held == holders.end() ? nullptr : &held->second);
+      };
+      auto state = chain_.base_->kept.empty() ? state_from(chain_.base_->copies) : state_from(chain_.base_->kept);
       if (!state) return state.error();
       moved = *std::move(state);
       received_bytes[number] = moved.received_bytes;
@@ -109,6 +135,9 @@ class GuardedChain::Run {
     if (!chain_.poisoned.empty()) {
       hooks.make_stage = [this](const StageRequest& request) { return make_poisoned_stage(request, chain_.poisoned); };
     }
+    hooks.make_stage = [make = hooks.make_stage, &member](const StageRequest& request) {
+      return std::make_unique<NotingStage>(make(request), member.ran);
+    };
     if (chain_.base_) {
       options.resume = moved.resume;
       hooks.restore = [&](const StageLayout& layout, const StageState& state) {
@@ -118,9 +147,12 @@ class GuardedChain::Run {
     hooks.checkpoints = &sink;
     hooks.copies = member.copies.get();
     hooks.on_step = [&](const StepReport& report) { member.updates = report.step; };
-    const auto result = (chain_.train_with ? chain_.train_with : train)(options, *chain_.data_, transport, hooks);
+    auto result = (chain_.train_with ? chain_.train_with : train)(options, *chain_.data_, transport, hooks);
     member.uncommitted = sink.history;
-    return result ? Status() : Status(result.error());
+    if (!result) return result.error();
+    if (result->end != RunEnd::kGroupStop) return {};
+    member.kept = std::move(result->held);
+    return Error{ErrorCode::kUnavailable, "a worker of another group died", ""};
   }
 
   const GuardedChain& chain_;
@@ -141,6 +173,7 @@ TrainOptions GuardedChain::options_under(const GuardedGeneration& next) const {
   options.cuts = plan.cuts;
   options.generation = generation_;
   options.plan_text = scheduler::plan_text(plan);
+  options.group_stop_limit = 2s;
   const std::vector<int> names = connected(next);
   for (const std::vector<int>& guards : guards_of(next)) {
     std::vector<int>& numbers = options.guards.emplace_back();
@@ -156,8 +189,13 @@ TransferRequest GuardedChain::change_to(const GuardedGeneration& next) const {
     return PlanShape{scheduler::request_of(plan), plan.cuts};
   };
   TransferRequest request{shape_of(before), {}, shape_of(next)};
-  CopyHolders& copies = request.copies.emplace();
   const std::vector<int> names = connected(next);
+  if (!base_->kept.empty()) {
+    request.is_kept_by_group = true;
+    for (const int name : before.workers) request.holders.push_back(number_of(names, name));
+    return request;
+  }
+  CopyHolders& copies = request.copies.emplace();
   for (const int name : before.workers) {
     const auto held = base_->copies.find(name);
     const bool is_left = held != base_->copies.end();
@@ -216,6 +254,7 @@ Status GuardedChain::choose_base(const GuardedGeneration& last) {
   for (std::int64_t version = std::max(newest_update(), version_.value); version >= 0; --version) {
     if (!covers(last, {version})) continue;
     take_base(last, {version});
+    take_what_a_group_kept(last);
     return {};
   }
   if (newest_update() > 0) return Error{ErrorCode::kUnavailable, "those who are left have no version in common", ""};
@@ -234,10 +273,41 @@ void GuardedChain::take_base(const GuardedGeneration& last, Version version) {
     const auto state = member.copies->at(version);
     if (state == nullptr || last.dies.contains(name)) continue;
     CopiedState& kept = base_->copies[name] = *state;
-    std::vector<WindowHistory> known = member.uncommitted;
-    known.insert(known.end(), kept.resume.history.begin(), kept.resume.history.end());
-    kept.resume.history = untold_history(std::move(known), Position{0}, kept.resume.position, options_.schedule.window);
+    kept.resume.history = untold(member, kept.resume);
   }
+}
+
+std::vector<WindowHistory> GuardedChain::untold(const Member& member, const ResumePoint& resume) const {
+  std::vector<WindowHistory> known = member.uncommitted;
+  known.insert(known.end(), resume.history.begin(), resume.history.end());
+  return untold_history(std::move(known), Position{0}, resume.position, options_.schedule.window);
+}
+
+// Of several groups the one that kept most.
+void GuardedChain::take_what_a_group_kept(const GuardedGeneration& last) {
+  for (int group = 0; group < last.width; ++group) {
+    GuardedGeneration alone = last;
+    const auto first = last.workers.begin() + std::ptrdiff_t{group} * last.depth;
+    alone.workers.assign(first, first + last.depth);
+    alone.width = 1;
+    const auto has_kept = [&](int name) {
+      const auto& kept = members_.at(name).kept;
+      return !last.dies.contains(name) && kept && kept->resume.version == version_;
+    };
+    if (!std::all_of(alone.workers.begin(), alone.workers.end(), has_kept)) continue;
+    if (members_.at(*first).kept->resume.kept.size() <= kept().size()) continue;
+    base_->generation = alone;
+    base_->kept.clear();
+    for (const int name : alone.workers) {
+      HeldState& held = base_->kept[name] = *members_.at(name).kept;
+      held.resume.history = untold(members_.at(name), held.resume);
+      if (change_kept) change_kept(held);
+    }
+  }
+}
+
+std::vector<WindowHistory> GuardedChain::kept() const {
+  return base_ && !base_->kept.empty() ? base_->kept.begin()->second.resume.kept : std::vector<WindowHistory>();
 }
 
 std::int64_t GuardedChain::newest_update() const {
@@ -278,6 +348,32 @@ std::string GuardedChain::difference_from_reference() const {
     if (step->losses != past.losses) return "losses of window " + std::to_string(past.window);
   }
   return difference_between(state_of(reference, options_.schedule.window), *state);
+}
+
+GuardedGeneration with_a_death(GuardedGeneration generation, const GuardedChain& undisturbed, std::uint64_t seed) {
+  const RandomStream random(seed, 13);
+  const int name = generation.workers[random.below(0, generation.workers.size())];
+  const auto calls = static_cast<std::uint64_t>(undisturbed.members().at(name).calls);
+  generation.dies[name] = at_call(static_cast<std::int64_t>(random.below(1, calls)));
+  return generation;
+}
+
+std::vector<int> left_of(const GuardedGeneration& generation) {
+  std::vector<int> left = generation.workers;
+  std::erase_if(left, [&](int name) { return generation.dies.contains(name); });
+  return left;
+}
+
+std::string run_again(const GuardedChain& chain, const std::vector<WindowHistory>& ranges) {
+  for (const WindowHistory& range : ranges) {
+    for (int i = range.first; i < range.end; ++i) {
+      const std::int64_t position = range.window * chain.options().schedule.window + i;
+      for (const auto& [name, member] : chain.members()) {
+        if (member.ran.contains(position)) return "minibatch " + std::to_string(position);
+      }
+    }
+  }
+  return {};
 }
 
 }  // namespace everstep::trainer

@@ -35,6 +35,17 @@ inline CallTest at_call(std::int64_t number) {
 // The `nth` frame of this kind that it sends from that window (of copies: version) on.
 CallTest at_send(FrameKind kind, std::int64_t window, int nth = 0);
 
+class GuardedChain;
+
+// The same, but somebody of it dies at any of its calls to the transport. `undisturbed` has run it, and knows how many
+// those are.
+GuardedGeneration with_a_death(GuardedGeneration generation, const GuardedChain& undisturbed, std::uint64_t seed);
+
+std::vector<int> left_of(const GuardedGeneration& generation);
+
+// Which minibatch of these ranges somebody of the last generation ran; empty: nobody ran any.
+std::string run_again(const GuardedChain& chain, const std::vector<WindowHistory>& ranges);
+
 // Generations that follow each other: each trains on threads until it ends or somebody dies, and the next starts from
 // the copies in the memory of those who are left.
 class GuardedChain {
@@ -49,9 +60,12 @@ class GuardedChain {
     std::int64_t calls = 0;                       // to its transport, while it trained
     std::int64_t updates = 0;                     // the newest that it made: all had met at its exchange
     std::vector<WindowHistory> uncommitted = {};  // what it handed to its sink, which commits nothing
+    std::optional<HeldState> kept = {};           // if its group stopped by itself
+    std::set<std::int64_t> ran = {};              // positions of its forwards
   };
 
-  // Runs one generation from the base. The base is then the newest version that those who are left have in full: an
+  // Runs one generation from the base. The base is then the newest version that those who are left have in full, with
+  // the sums that a group kept of the window that follows, if one did: an
   // error says that there is none, or that somebody failed for another reason than a death.
   Status run(const GuardedGeneration& next);
 
@@ -59,6 +73,8 @@ class GuardedChain {
   Version version() const { return version_; }
   Result<TrainedState> state() const;
   std::vector<WindowHistory> history() const;
+  // Ranges of the window at the base that a group kept.
+  std::vector<WindowHistory> kept() const;
   // Re-runs that in one process and compares every bit. Empty, or the first difference in words.
   std::string difference_from_reference() const;
 
@@ -75,12 +91,14 @@ class GuardedChain {
   // Others than the product's, to prove that a mistake would be noticed.
   std::function<Result<TrainResult>(const TrainOptions&, const DataSource&, Transport&, const TrainHooks&)> train_with;
   std::function<void(int name, MortalTransport&)> change_transport;
+  std::function<void(HeldState& kept)> change_kept;
 
  private:
   class Run;
   struct Base {
     GuardedGeneration generation;
     std::map<int, CopiedState> copies;  // by name
+    std::map<int, HeldState> kept;      // by name, if a group kept its sums: `generation` is then that group alone
   };
 
   TrainOptions options_under(const GuardedGeneration& next) const;
@@ -88,6 +106,8 @@ class GuardedChain {
   Status choose_base(const GuardedGeneration& last);
   void take_base(const GuardedGeneration& last, Version version);
   bool covers(const GuardedGeneration& last, Version version) const;
+  void take_what_a_group_kept(const GuardedGeneration& last);
+  std::vector<WindowHistory> untold(const Member& member, const ResumePoint& resume) const;
 
   TrainOptions options_;
   std::unique_ptr<DataSource> data_;

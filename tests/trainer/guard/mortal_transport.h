@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "trainer/transport.h"
 
@@ -62,6 +64,10 @@ class MortalTransport final : public Transport {
   Status flush(std::chrono::milliseconds timeout) override { return is_dead() ? death() : inner_->flush(timeout); }
   Status status() override { return is_dead() ? death() : inner_->status(); }
   std::optional<LostPeer> lost() const override { return is_dead() ? std::nullopt : inner_->lost(); }
+  void need_only(const std::vector<int>& peers) override {
+    if (!is_dead()) inner_->need_only(peers);
+  }
+  Status go_on() override { return is_dead() ? death() : inner_->go_on(); }
   void abort(Error reason) override {
     if (!is_dead()) inner_->abort(std::move(reason));
   }

@@ -7,8 +7,8 @@ namespace {
 
 class CountingStage final : public StageCompute {
  public:
-  CountingStage(const StageRequest& request, int stage, int worker, Sightings& sightings)
-      : request_(request), stage_(stage), worker_(worker), sightings_(sightings) {}
+  CountingStage(const StageRequest& request, int stage, int worker, Sightings& sightings, Tick& clock)
+      : request_(request), stage_(stage), worker_(worker), sightings_(sightings), clock_(clock) {}
 
   Result<Output> forward(Position position, Buffer) override {
     see(position, true);
@@ -32,6 +32,7 @@ class CountingStage final : public StageCompute {
  private:
   Buffer boundary() const { return allocate_zeroed(request_.model.boundary_bytes()); }
   void see(Position position, bool forward) {
+    clock_ += (forward ? 1 : 2) * (stage_ + 1);
     sightings_.add(worker_, {stage_, position.value, forward, request_.memory.weights.as<float>()[0]});
   }
 
@@ -39,6 +40,7 @@ class CountingStage final : public StageCompute {
   int stage_;
   int worker_;
   Sightings& sightings_;
+  Tick& clock_;
 };
 
 class NoData final : public DataSource {
@@ -51,8 +53,8 @@ class NoData final : public DataSource {
 }  // namespace
 
 std::unique_ptr<StageCompute> make_counting_stage(const StageRequest& request, int stage, int worker,
-                                                  Sightings& sightings) {
-  return std::make_unique<CountingStage>(request, stage, worker, sightings);
+                                                  Sightings& sightings, Tick& clock) {
+  return std::make_unique<CountingStage>(request, stage, worker, sightings, clock);
 }
 
 std::unique_ptr<DataSource> make_no_data() { return std::make_unique<NoData>(); }

@@ -34,9 +34,10 @@ class Sightings {
 };
 
 // A stage without arithmetic: each backward adds 1 to the gradient of every element, so that an update's gradient
-// counts the minibatches that reached it.
+// counts the minibatches that reached it. A forward of stage s takes s + 1 ticks of the worker's clock, a backward
+// twice that.
 std::unique_ptr<StageCompute> make_counting_stage(const StageRequest& request, int stage, int worker,
-                                                  Sightings& sightings);
+                                                  Sightings& sightings, Tick& clock);
 
 // A model for it, one block per stage.
 TrainOptions counting_options(scheduler::ScheduleKind kind, int depth, int width, int window, int steps);

@@ -42,12 +42,13 @@ void run_all(const TrainOptions& options, Outcome& run, const std::atomic<int>* 
   std::vector<std::thread> threads;
   for (int worker = 0; worker < workers; ++worker) {
     threads.emplace_back([&, worker] {
+      Tick clock = 0;
       TrainHooks hooks;
-      hooks.now = now;
+      hooks.now = [&clock] { return clock; };
       hooks.make_stage = [&, worker](const StageRequest& request) {
         int stage = 0;
         while (options.cuts[stage] != request.layout.first_block) ++stage;
-        return make_counting_stage(request, stage, worker, run.sightings);
+        return make_counting_stage(request, stage, worker, run.sightings, clock);
       };
       hooks.on_step = [&, worker](const StepReport& report) { run.reports[worker].push_back(report); };
       if (worker == 0) hooks.on_validation = [&](std::int64_t, double loss) { run.validation.push_back(loss); };
@@ -144,10 +145,57 @@ TEST_P(LoopOver, EveryPassSeesTheVersionThatTheTableSays) {
   }
 }
 
+// Where the pipeline fills and drains, a stage may have run only one way between two updates.
+TEST_P(LoopOver, EveryStageIsTimedApartOnEveryWorker) {
+  const scheduler::Placement placement = *scheduler::Placement::make(GetParam().kind, GetParam().depth);
+  for (const auto& reports : run_.reports) {
+    for (std::size_t worker = 0; worker < run_.reports.size(); ++worker) {
+      std::vector<Tick> expected;
+      for (const int stage : placement.stages_on(static_cast<int>(worker) % GetParam().depth)) {
+        expected.push_back(3 * (stage + 1));
+      }
+      std::vector<Tick> seen(expected.size(), 0);
+      for (const StepReport& report : reports) {
+        ASSERT_EQ(report.stage_times.size(), run_.reports.size());
+        const std::vector<Tick>& times = report.stage_times[worker];
+        ASSERT_EQ(times.size(), expected.size());
+        for (std::size_t i = 0; i < times.size(); ++i) {
+          if (times[i] == 0) continue;
+          EXPECT_EQ(times[i], expected[i]);
+          seen[i] = times[i];
+        }
+      }
+      EXPECT_EQ(seen, expected);
+    }
+  }
+}
+
 TEST_P(LoopOver, LossesAreTheMeanOverTheWindow) {
   for (const StepReport& report : run_.reports[0]) {
     const double first = static_cast<double>(report.step - 1) * GetParam().window;
     EXPECT_DOUBLE_EQ(report.loss, first + (GetParam().window - 1) / 2.0);
+  }
+}
+
+TEST_P(LoopOver, SettledMinibatchesAreNotRunAndCountTheirLoss) {
+  const int window = GetParam().window;
+  TrainOptions options = options_;
+  options.settled = {{Position{0}, 3}, {Position{2 * window - 1}, 5}};  // the first of all, the last of window 1
+  Outcome run;
+  run_all(options, run);
+  for (const auto& result : run.results) ASSERT_TRUE(result.ok()) << result.error();
+  for (int worker = 0; worker < static_cast<int>(run.results.size()); ++worker) {
+    for (const Sighting& seen : run.sightings.of(worker)) {
+      EXPECT_NE(seen.position, 0);
+      EXPECT_NE(seen.position, 2 * window - 1);
+    }
+  }
+  const double whole = run_.reports[0][2].gradient_norm;
+  const double change[] = {3.0 - 0, 5.0 - (2 * window - 1), 0, 0, 0};
+  for (int step = 0; step < kSteps; ++step) {
+    const double share = (window - (step < 2 ? 1.0 : 0.0)) / window;
+    EXPECT_DOUBLE_EQ(run.reports[0][step].gradient_norm, whole * share) << "step " << step;
+    EXPECT_DOUBLE_EQ(run.reports[0][step].loss, run_.reports[0][step].loss + change[step] / window) << "step " << step;
   }
 }
 

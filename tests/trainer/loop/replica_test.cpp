@@ -95,7 +95,8 @@ Verdicts run_with_flip(std::int64_t compare_every) {
     threads.emplace_back([&, worker] {
       Buffer victim;
       TrainHooks hooks;
-      hooks.now = [] { return Tick{0}; };
+      Tick clock = 0;
+      hooks.now = [&clock] { return clock; };
       hooks.hash_weights = [](const Buffer& weights) { return byte_checksum(weights.as<const std::byte>()); };
       hooks.make_stage = [&, worker](const StageRequest& request) {
         int stage = 0;
@@ -104,7 +105,7 @@ Verdicts run_with_flip(std::int64_t compare_every) {
           victim = request.memory.weights;
           run.stage = stage;
         }
-        return make_counting_stage(request, stage, worker, sightings);
+        return make_counting_stage(request, stage, worker, sightings, clock);
       };
       hooks.on_step = [&, worker](const StepReport& report) {
         run.steps[worker] = report.step;

@@ -27,12 +27,14 @@ std::vector<std::unique_ptr<Transport>> make_nccl_transports(ScriptedNccl& nccl,
 
 // The script must outlive the transports of a test, so each of them gets one that is never taken away.
 TransportMaker scripted(const std::string& name, const std::function<void(ScriptedNccl&)>& play) {
-  return {name, [play](int workers) {
+  return {name,
+          [play](int workers) {
             static std::vector<std::unique_ptr<ScriptedNccl>> scripts;
             scripts.push_back(std::make_unique<ScriptedNccl>());
             play(*scripts.back());
             return make_nccl_transports(*scripts.back(), workers);
-          }};
+          },
+          false};
 }
 
 INSTANTIATE_TEST_SUITE_P(Nccl, TransportContract,

@@ -13,26 +13,27 @@ namespace {
 using scheduler::ModelFamily;
 using scheduler::ScheduleKind;
 
-// A stage that reports in one window that a gradient was too large.
+// A stage that reports of one minibatch that a gradient was too large.
 class OverflowsOnce final : public StageCompute {
  public:
-  OverflowsOnce(std::unique_ptr<StageCompute> stage, int window) : stage_(std::move(stage)), window_(window) {}
+  OverflowsOnce(std::unique_ptr<StageCompute> stage, Position at) : stage_(std::move(stage)), at_(at) {}
 
   Result<Output> forward(Position position, Buffer input) override {
     return stage_->forward(position, std::move(input));
   }
   Result<Buffer> backward(Position position, Buffer output_gradient, int parity) override {
+    has_passed_ = position == at_;
     return stage_->backward(position, std::move(output_gradient), parity);
   }
   Result<Output> evaluate(std::int64_t index, Buffer input) override {
     return stage_->evaluate(index, std::move(input));
   }
-  bool take_overflow(int parity) override { return stage_->take_overflow(parity) || asked_++ == window_; }
+  bool take_overflow(int parity) override { return std::exchange(has_passed_, false) || stage_->take_overflow(parity); }
 
  private:
   std::unique_ptr<StageCompute> stage_;
-  int window_;
-  int asked_ = 0;
+  Position at_;
+  bool has_passed_ = false;
 };
 
 class Interrupted : public testing::TestWithParam<TestPlan> {
@@ -44,10 +45,12 @@ class Interrupted : public testing::TestWithParam<TestPlan> {
 TEST_P(Interrupted, AWindowThatOverflowsOnOneWorkerIsSkippedByAll) {
   options_.steps = 5;
   RunChanges changes;
-  changes.change_hooks = [](int worker, TrainHooks& hooks) {
-    if (worker != 1) return;
-    hooks.make_stage = [make_stage = hooks.make_stage](const StageRequest& request) {
-      return std::make_unique<OverflowsOnce>(make_stage(request), 2);
+  const Position last{3 * options_.schedule.window - 1};  // of window 2
+  changes.change_hooks = [last](int /*worker*/, TrainHooks& hooks) {
+    hooks.make_stage = [last, make_stage = hooks.make_stage](const StageRequest& request) {
+      auto stage = make_stage(request);
+      if (request.layout.first_block > 0) return stage;
+      return std::unique_ptr<StageCompute>(std::make_unique<OverflowsOnce>(std::move(stage), last));
     };
   };
   const auto runs = run_in_threads(options_, *data_, changes);

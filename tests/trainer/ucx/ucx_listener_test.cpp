@@ -17,14 +17,14 @@ using testing::HasSubstr;
 using How = LostPeer::How;
 
 // The local addresses, as the kernel writes them, at which this process accepts TCP connections.
-std::set<std::string> listening_hosts() {
+std::set<std::string> listening_addresses() {
   std::set<std::string> sockets;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code gone;
     const std::string target = std::filesystem::read_symlink(entry, gone).string();
     if (target.starts_with("socket:[")) sockets.insert(target.substr(8, target.size() - 9));
   }
-  std::set<std::string> hosts;
+  std::set<std::string> addresses;
   for (const char* table : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
     std::ifstream lines(table);
     for (std::string line; std::getline(lines, line);) {
@@ -33,10 +33,10 @@ std::set<std::string> listening_hosts() {
       fields >> slot >> local >> remote >> state;
       for (int i = 0; i < 5; ++i) fields >> skip;
       fields >> inode;
-      if (state == "0A" && sockets.contains(inode)) hosts.insert(local.substr(0, local.find(':')));
+      if (state == "0A" && sockets.contains(inode)) addresses.insert(local);
     }
   }
-  return hosts;
+  return addresses;
 }
 
 std::uint16_t port_of(const UcxListener& listener) { return parse_lifeline_address(listener.address())->port; }
@@ -44,7 +44,7 @@ std::uint16_t port_of(const UcxListener& listener) { return parse_lifeline_addre
 TEST(UcxListener, ListensOnLoopbackOnly) {
   LoopbackWorkers workers(2);
   const auto connections = workers.connect();
-  EXPECT_EQ(listening_hosts(), (std::set<std::string>{"0100007F"}));
+  EXPECT_THAT(listening_addresses(), testing::Each(testing::StartsWith("0100007F:")));
 }
 
 TEST(UcxListener, NamesAPortThatIsInUse) {
@@ -116,6 +116,28 @@ TEST(UcxListener, NamesAPeerThatDoesNotConnect) {
   EXPECT_EQ(outcome.connection.error().code, ErrorCode::kDeadlineExceeded);
   EXPECT_THAT(outcome.connection.error().message, HasSubstr("worker 1 did not connect within 50 ms"));
   EXPECT_EQ(outcome.lost, (LostPeer{1, How::kSilent}));
+}
+
+// A peer that got its address, and reached for an engine that goes at that very moment, would not survive it.
+TEST(UcxListener, StaysReachableForAWhileAfterATryThatFailed) {
+  LoopbackWorkers workers(2);
+  const std::set<std::string> before = listening_addresses();
+  ASSERT_FALSE(workers.listeners[0]->connect(test_group(0, workers.addresses), 50ms).connection);
+  EXPECT_GT(listening_addresses().size(), before.size());
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (listening_addresses() != before && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(listening_addresses(), before);
+}
+
+TEST(UcxListener, AWorkerThatGaveUpIsNamedToThoseWhoHadMetIt) {
+  LoopbackWorkers workers(3);
+  UcxOutcome patient{Error{}, {}};
+  std::thread waiting([&] { patient = workers.listeners[0]->connect(test_group(0, workers.addresses), 10s); });
+  EXPECT_FALSE(workers.listeners[2]->connect(test_group(2, workers.addresses), 200ms).connection);
+  EXPECT_FALSE(workers.listeners[1]->connect(test_group(1, workers.addresses), 200ms).connection);
+  waiting.join();
+  ASSERT_FALSE(patient.connection);
+  EXPECT_EQ(patient.lost, (LostPeer{2, How::kRefused}));
 }
 
 TEST(UcxListener, NamesAPeerThatDoesNotAnswer) {

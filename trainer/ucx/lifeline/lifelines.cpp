@@ -65,6 +65,11 @@ std::optional<LostPeer> Lifelines::lost() const {
   return lost_;
 }
 
+bool Lifelines::any_dead(const std::vector<int>& workers) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(workers.begin(), workers.end(), [this](int worker) { return dead_.contains(worker); });
+}
+
 void Lifelines::read(int worker) {
   Peer& peer = peers_[worker];
   const std::span<std::byte> rest = std::span(peer.inbox).subspan(peer.received);

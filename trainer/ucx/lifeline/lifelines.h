@@ -51,6 +51,7 @@ class Lifelines final : public LifelineNews {
   // Takes notice of what came, without blocking. The first death stays: kUnavailable, naming the worker.
   Status poll();
   std::optional<LostPeer> lost() const;
+  bool any_dead(const std::vector<int>& workers) const;  // as far as was noticed
 
   // Tells every peer that the end of this connection is no death.
   void say_goodbye();
