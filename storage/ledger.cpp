@@ -17,6 +17,16 @@ Status check_entry(const LedgerEntry& entry, Position expected, int window) {
   if (entry.losses.size() != static_cast<std::size_t>(entry.end - entry.first)) {
     return invalid_argument(place + ": has " + std::to_string(entry.losses.size()) + " losses");
   }
+  int least = entry.first;
+  for (const int minibatch : entry.left_out) {
+    if (minibatch < least || minibatch >= entry.end || entry.losses[minibatch - entry.first] != 0) {
+      return invalid_argument(place + ": minibatch " + std::to_string(minibatch) + " cannot have been left out");
+    }
+    least = minibatch + 1;
+  }
+  if (entry.norm_limit < 0 || (entry.norm_limit > 0 && !entry.skipped)) {
+    return invalid_argument(place + ": a limit of the gradient's norm without a window that was skipped for it");
+  }
   if (const Status status = check_name("plan", entry.plan, kLongestPlan); !status) {
     return invalid_argument(place + ": " + status.error().message);
   }

@@ -17,10 +17,12 @@ struct LedgerEntry {
   int first = 0;  // minibatches [first, end) of the window
   int end = 0;
   Generation generation;
-  std::string plan;            // "amdp D=4 P=2 W=1 M=16 preload=2 cuts=0,2,4,6,8"
-  bool flushed = false;        // the window began on a drained pipeline
-  bool skipped = false;        // its gradient was not finite
-  std::vector<double> losses;  // one per minibatch
+  std::string plan;             // "amdp D=4 P=2 W=1 M=16 preload=2 cuts=0,2,4,6,8"
+  bool flushed = false;         // the window began on a drained pipeline
+  bool skipped = false;         // its gradient was not finite, or exploded
+  std::vector<double> losses;   // one per minibatch
+  std::vector<int> left_out{};  // minibatches of [first, end) that were not run, ascending: consumed, with a loss of 0
+  double norm_limit = 0;        // skipped because its gradient's norm was above this; 0: because it was not finite
 
   bool operator==(const LedgerEntry&) const = default;
 };

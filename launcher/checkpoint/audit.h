@@ -44,7 +44,9 @@ struct AuditedStretch {
 struct AuditReport {
   std::vector<AuditedStretch> stretches;  // in the order of the data
   std::int64_t minibatches = 0;           // that the ledger names
+  std::int64_t kept_minibatches = 0;      // of these: run in an older generation than what surrounds them
   std::int64_t skipped = 0;               // windows
+  std::vector<Position> left_out;         // minibatches that were consumed without being trained on
   std::int64_t segments = 0;              // of the ledger
   std::int64_t commits = 0;               // ever
   std::int64_t kept = 0;                  // commits whose checkpoint is still there

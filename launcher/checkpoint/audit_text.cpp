@@ -32,7 +32,10 @@ std::string held_text(Proof proof, const AuditReport& report) {
   switch (proof) {
     case Proof::kOnce:
       return counted(report.minibatches, "minibatch", "minibatches") + ", each exactly once" +
-             (report.skipped > 0 ? "; " + counted(report.skipped, "update", "updates") + " skipped" : "");
+             (report.skipped > 0 ? "; " + counted(report.skipped, "update", "updates") + " skipped" : "") +
+             (report.left_out.empty()
+                  ? ""
+                  : "; " + counted(std::ssize(report.left_out), "minibatch", "minibatches") + " left out");
     case Proof::kChain:
       return counted(report.commits, "commit", "commits") + ", " + grouped(report.kept) +
              " kept, linked without a gap by " + counted(report.segments, "ledger segment", "ledger segments") +
@@ -105,8 +108,12 @@ Json audit_json(const AuditReport& report, const StoreLocation& location) {
   Json json = Json::object();
   json.set("job", location.job).set("authenticity", authenticity_word(location));
   json.set("good", report.violations.empty()).set("stretches", std::move(stretches));
-  json.set("minibatches", report.minibatches).set("skipped_updates", report.skipped).set("commits", report.commits);
+  json.set("minibatches", report.minibatches).set("kept_minibatches", report.kept_minibatches);
+  json.set("skipped_updates", report.skipped).set("commits", report.commits);
   json.set("kept", report.kept).set("ledger_segments", report.segments).set("files", report.files);
+  Json left_out = Json::array();
+  for (const Position& position : report.left_out) left_out.append(position.value);
+  json.set("left_out", std::move(left_out));
   json.set("bytes", report.bytes).set("fallbacks", strings_json(report.fallbacks));
   json.set("orphans", strings_json(report.orphans));
   return json.set("violations", std::move(violations));

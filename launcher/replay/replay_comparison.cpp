@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/text.h"
 #include "launcher/train/restore.h"
 #include "trainer/state_tensors.h"
 
@@ -120,7 +121,11 @@ Difference compare_update(const trainer::HistoryEntry& entry, const trainer::Ref
                           bool exact) {
   const std::string name = "the update of window " + std::to_string(entry.window);
   if (!entry.skipped && !update.finite) return name + " was applied, but in the replay its gradient is not finite";
-  if (entry.skipped && update.finite && exact) return name + " was skipped, but in the replay its gradient is finite";
+  if (!entry.skipped || !update.finite || !exact) return {};
+  if (entry.norm_limit == 0) return name + " was skipped, but in the replay its gradient is finite";
+  if (update.gradient_norm > entry.norm_limit) return {};
+  return name + " was skipped because its gradient's norm was above " + shortest_text(entry.norm_limit) +
+         ", but in the replay it is " + shortest_text(update.gradient_norm);
   return {};
 }
 

@@ -76,8 +76,8 @@ Result<CommittedEntry> committed_entry(const storage::LedgerEntry& entry) {
     return invalid_argument("window " + std::to_string(entry.window) + ": " + plan.error().message, plan.error().hint);
   }
   CommittedEntry committed;
-  committed.what = {entry.window,     entry.first,   entry.end,    entry.generation,
-                    std::move(*plan), entry.flushed, entry.skipped};
+  committed.what = {entry.window,  entry.first,   entry.end,      entry.generation, std::move(*plan),
+                    entry.flushed, entry.skipped, entry.left_out, entry.norm_limit};
   committed.losses = entry.losses;
   return committed;
 }

@@ -41,11 +41,24 @@ Head read_head(const JsonReader& document, std::optional<Error>& complaint) {
           .parent = reader.digest_or_null("parent")};
 }
 
+// What earlier programs could not read, because an entry of the ledger has members that they do not know, says so.
+constexpr int kSecondFormat = 2;
+
+int newest_format(std::string_view kind) {
+  return kind == "ledger" || kind == "shard" ? kSecondFormat : kFormatVersion;
+}
+
+int format_of(const auto& /*document*/) { return kFormatVersion; }
+int format_of(const LedgerSegment& segment) {
+  return needs_second_format(segment.entries) ? kSecondFormat : kFormatVersion;
+}
+int format_of(const Shard& shard) { return needs_second_format(shard.history) ? kSecondFormat : kFormatVersion; }
+
 template <typename Document>
 std::string encode_as(std::string_view kind, const Document& content) {
   Json document = Json::object();
   document.set("document", kind);
-  document.set("format", kFormatVersion);
+  document.set("format", format_of(content));
   add_members(content, document);
   return to_text(document) + "\n";
 }
@@ -63,11 +76,11 @@ Status check_kind(const JsonReader& document, std::string_view kind) {
   if (*found != kind) return malformed(document.error("this is no document of the kind '" + std::string(kind) + "'"));
   const auto format = document.integer_at("format");
   if (!format) return malformed(format.error());
-  if (*format == kFormatVersion) return {};
+  const int newest = newest_format(kind);
+  if (*format >= kFormatVersion && *format <= newest) return {};
   if (*format < kFormatVersion) return malformed(document.error("there is no format " + std::to_string(*format)));
-  return invalid_argument(
-      "format " + std::to_string(*format) + ", this program reads " + std::to_string(kFormatVersion),
-      "use the version of everstep that wrote it");
+  return invalid_argument("format " + std::to_string(*format) + ", this program reads " + std::to_string(newest),
+                          "use the version of everstep that wrote it");
 }
 
 template <typename Document>

@@ -25,6 +25,9 @@ class DocumentReader {
 
   DocumentReader(const JsonReader& place, std::optional<Error>& complaint, Members members);
 
+  // For members that are there only where they have something to tell.
+  bool has(std::string_view name) const { return !complaint_ && place_.json().find(name) != nullptr; }
+
   std::int64_t integer(std::string_view name, std::int64_t min, std::int64_t max);
   int small_integer(std::string_view name, int min, int max);
   bool boolean(std::string_view name);

@@ -1,6 +1,8 @@
 #include "storage/json/ledger_json.h"
 
+#include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/text.h"
 #include "storage/bounds.h"
@@ -22,6 +24,12 @@ Json entry_json(const LedgerEntry& entry) {
   json.set("flushed", entry.flushed);
   json.set("skipped", entry.skipped);
   json.set("losses", to_json(entry.losses));
+  if (!entry.left_out.empty()) {
+    Json left_out = Json::array();
+    for (const int minibatch : entry.left_out) left_out.append(minibatch);
+    json.set("left_out", std::move(left_out));
+  }
+  if (entry.norm_limit != 0) json.set("norm_limit", to_json(entry.norm_limit));
   return json;
 }
 
@@ -33,15 +41,23 @@ LedgerEntry read_entry(DocumentReader& reader) {
           .plan = reader.text("plan", kLongestPlan),
           .flushed = reader.boolean("flushed"),
           .skipped = reader.boolean("skipped"),
-          .losses = reader.doubles("losses", kLargestWindow)};
+          .losses = reader.doubles("losses", kLargestWindow),
+          .left_out = reader.has("left_out") ? reader.small_integers("left_out", kLargestWindow) : std::vector<int>{},
+          .norm_limit = reader.has("norm_limit") ? reader.double_or_null("norm_limit").value_or(0) : 0};
 }
 
 }  // namespace
 
+bool needs_second_format(const std::vector<LedgerEntry>& entries) {
+  return std::ranges::any_of(entries,
+                             [](const LedgerEntry& entry) { return !entry.left_out.empty() || entry.norm_limit != 0; });
+}
+
 std::vector<LedgerEntry> read_entries(DocumentReader& reader) {
   std::vector<LedgerEntry> entries;
-  for (DocumentReader& entry : reader.objects(
-           "entries", kMostEntries, {"window", "first", "end", "generation", "plan", "flushed", "skipped", "losses"})) {
+  for (DocumentReader& entry : reader.objects("entries", kMostEntries,
+                                              {"window", "first", "end", "generation", "plan", "flushed", "skipped",
+                                               "losses", "left_out", "norm_limit"})) {
     entries.push_back(read_entry(entry));
     if (reader.failed()) return {};
   }

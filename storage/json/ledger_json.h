@@ -18,5 +18,7 @@ LedgerSegment read_ledger_segment(const JsonReader& document, std::optional<Erro
 // The entries of a ledger, and the member "entries" of any document.
 Json entries_json(const std::vector<LedgerEntry>& entries);
 std::vector<LedgerEntry> read_entries(DocumentReader& reader);
+// Whether an entry has members that the first format does not have.
+bool needs_second_format(const std::vector<LedgerEntry>& entries);
 
 }  // namespace everstep::storage

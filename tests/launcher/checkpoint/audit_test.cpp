@@ -65,6 +65,66 @@ TEST(AuditOnce, AcceptsASkippedWindowThatTheManifestNamesToo) {
   EXPECT_EQ(past.audited().skipped, 1);
 }
 
+TEST(AuditOnce, CountsMinibatchesThatWereLeftOutAsConsumed) {
+  Past past;
+  past.ledger[0].entries[1].left_out = {1};
+  past.ledger[0].entries[1].losses[1] = 0;
+  const AuditReport report = past.audited();
+  EXPECT_THAT(report.violations, IsEmpty());
+  EXPECT_EQ(report.minibatches, 14);
+  EXPECT_EQ(report.left_out, std::vector{Position{past.ledger[0].entries[1].window * past.manifest.plan.window + 1}});
+  EXPECT_THAT(audit_text(report, {}), testing::HasSubstr("14 minibatches, each exactly once; 1 minibatch left out"));
+}
+
+// Window 1 as two generations ran it: a group of the older one kept its share of each super-round.
+class KeptShare {
+ public:
+  KeptShare() {
+    storage::LedgerEntry whole = past.ledger[0].entries[1];
+    past.ledger[0].entries.pop_back();
+    for (int i = 0; i < 4; ++i) {
+      storage::LedgerEntry one = whole;
+      one.first = i;
+      one.end = i + 1;
+      one.losses = {whole.losses[static_cast<std::size_t>(i)]};
+      one.plan = "1f1b D=1 P=1 W=2 M=4 preload=2 cuts=0,2";
+      one.generation = {i % 2 == 0 ? 4 : 3};
+      past.ledger[0].entries.push_back(one);
+    }
+    for (storage::LedgerEntry& entry : past.ledger[1].entries) {
+      entry.generation = {4};
+      entry.plan = this->entry(0).plan;
+    }
+  }
+
+  storage::LedgerEntry& entry(int minibatch) { return past.ledger[0].entries[static_cast<std::size_t>(1 + minibatch)]; }
+
+  Past past;
+};
+
+TEST(AuditOnce, AcceptsWhatAGroupKeptOfAnOlderGeneration) {
+  KeptShare kept;
+  EXPECT_THAT(kept.past.audited().violations, IsEmpty());
+  EXPECT_EQ(kept.past.audited().kept_minibatches, 2);
+  ASSERT_EQ(kept.past.audited().stretches.size(), 2U);
+  EXPECT_EQ(kept.past.audited().stretches[1].from, Position{4});
+}
+
+TEST(AuditOnce, AcceptsOfAnOlderGenerationOnlyWhatOneGroupCanHaveKept) {
+  const auto refused = Contains(is_violation(Proof::kOnce, "window 1", "is of generation 3, after generation 4"));
+  KeptShare of_both;
+  of_both.entry(2).generation = {3};
+  EXPECT_THAT(of_both.past.audited().violations, refused);
+  KeptShare of_a_single_group;
+  for (const int minibatch : {1, 3})
+    of_a_single_group.entry(minibatch).plan = "1f1b D=1 P=1 W=1 M=4 preload=2 cuts=0,2";
+  EXPECT_THAT(of_a_single_group.past.audited().violations, refused);
+  KeptShare in_a_later_window;
+  in_a_later_window.past.ledger[1].entries[0].generation = {3};
+  EXPECT_THAT(in_a_later_window.past.audited().violations,
+              Contains(is_violation(Proof::kOnce, "window 2", "is of generation 3, after generation 4")));
+}
+
 struct BrokenPast {
   const char* name;
   std::function<void(Past&)> damage;

@@ -116,6 +116,37 @@ TEST(Replay, FindsAHealthyUpdateThatWasSkipped) {
       HasSubstr("all equal, then the update of window 4 was skipped, but in the replay its gradient is finite"));
 }
 
+TEST(Replay, LeavesOutWhatWasLeftOut) {
+  for (const int position : {9, 12, 13, 23}) {
+    EXPECT_THAT(said({.poisoned = {position}, .not_run = {position}}),
+                HasSubstr("6 windows, 24 losses, 3 checkpoints: all bits equal"))
+        << position;
+  }
+}
+
+TEST(Replay, FindsWhatWasLeftOutWithoutAWord) {
+  const auto hide = [](LedgerEntry& entry) { entry.left_out.clear(); };
+  EXPECT_THAT(said({.not_run = {9}, .entry = hide}), HasSubstr("then the loss of window 2, minibatch 1"));
+}
+
+TEST(Replay, FindsWhatIsSaidToBeLeftOut) {
+  const auto lie = [](LedgerEntry& entry) {
+    if (entry.window != 4) return;
+    entry.left_out = {1};
+    entry.losses[1] = 0;
+  };
+  EXPECT_THAT(said({.entry = lie}), HasSubstr("all equal, then the loss of window 5, minibatch 0"));
+}
+
+TEST(Replay, AcceptsASkipOfWhatWasAboveTheLimitThatTheLedgerNames) {
+  const auto limit = [](double norm) {
+    return [norm](LedgerEntry& entry) { entry.norm_limit = entry.skipped ? norm : 0; };
+  };
+  EXPECT_THAT(said({.left_out = {4}, .entry = limit(1e-9)}), HasSubstr("all bits equal"));
+  EXPECT_THAT(said({.left_out = {4}, .entry = limit(1e9)}),
+              HasSubstr("the update of window 4 was skipped because its gradient's norm was above 1e+09, but"));
+}
+
 TEST(Replay, FindsASkippedUpdateThatIsSaidToBeApplied) {
   const auto hide = [](LedgerEntry& entry) { entry.skipped = false; };
   EXPECT_THAT(said({.poisoned = {17}, .entry = hide}),

@@ -100,12 +100,16 @@ void TrainedJob::train_to(Position end, trainer::ReferenceRun& run) {
     const auto first = static_cast<int>(run.position().value % kWindow);
     const auto last = static_cast<int>(std::min<std::int64_t>(kWindow, end.value - window * kWindow));
     const bool flushed = first == 0 && window == 0;
-    const auto step = run.run({window, first, last, kGeneration, plan, flushed, untruths_.left_out.contains(window)});
+    trainer::HistoryEntry entry{window, first, last, kGeneration, plan, flushed, untruths_.left_out.contains(window)};
+    for (int i = first; i < last; ++i) {
+      if (untruths_.not_run.contains(static_cast<int>(window * kWindow + i))) entry.left_out.push_back(i);
+    }
+    const auto step = run.run(entry);
     EVERSTEP_CHECK(step.ok(), step.error().line());
     const bool skipped = step->update && step->update->skipped;
     if (skipped) skipped_.push_back(window);
     ledger.entries.push_back(
-        {window, first, last, kGeneration, scheduler::plan_text(plan), flushed, skipped, step->losses});
+        {window, first, last, kGeneration, scheduler::plan_text(plan), flushed, skipped, step->losses, entry.left_out});
     unfinished.clear();
     for (int i = 0; last < kWindow && i < last; ++i) unfinished.push_back({i, step->losses[i]});
     if (untruths_.entry) untruths_.entry(ledger.entries.back());

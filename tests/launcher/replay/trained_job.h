@@ -16,6 +16,7 @@ namespace everstep::launcher {
 struct Untruths {
   std::set<std::int64_t> poisoned{};                   // positions whose gradients are not finite: no untruth yet
   std::set<std::int64_t> left_out{};                   // windows whose updates are skipped for no reason
+  std::set<int> not_run{};                             // positions that are left out: no untruth either
   std::function<void(storage::LedgerEntry&)> entry{};  // what the ledger tells instead
   std::function<void(Position, const trainer::StageState&)> state{};  // what is stored of block 1 instead
   bool reproducible = true;

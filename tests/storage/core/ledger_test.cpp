@@ -41,6 +41,28 @@ TEST(LedgerCheck, AcceptsSegmentsThatCoverTheirRange) {
             "accepted");
 }
 
+TEST(LedgerCheck, AcceptsMinibatchesThatWereLeftOutAndHaveNoLoss) {
+  const auto leave_out = [](std::vector<int> minibatches, double loss = 0) {
+    return [=](LedgerSegment& s) {
+      s.entries[1].left_out = minibatches;
+      for (double& each : s.entries[1].losses) each = loss;
+    };
+  };
+  EXPECT_EQ(refusal(leave_out({0, 3})), "accepted");
+  EXPECT_THAT(refusal(leave_out({0}, 0.5)), HasSubstr("minibatch 0 cannot have been left out"));
+  EXPECT_THAT(refusal(leave_out({4})), HasSubstr("minibatch 4 cannot"));
+  EXPECT_THAT(refusal(leave_out({-1})), HasSubstr("minibatch -1 cannot"));
+  EXPECT_THAT(refusal(leave_out({2, 1})), HasSubstr("minibatch 1 cannot"));
+  EXPECT_THAT(refusal(leave_out({2, 2})), HasSubstr("minibatch 2 cannot"));
+}
+
+TEST(LedgerCheck, AcceptsALimitOfTheNormOfASkippedWindowOnly) {
+  EXPECT_EQ(refusal([](LedgerSegment& s) { s.entries[1].skipped = true, s.entries[1].norm_limit = 2.5; }), "accepted");
+  EXPECT_THAT(refusal([](LedgerSegment& s) { s.entries[1].norm_limit = 2.5; }), HasSubstr("limit of the gradient"));
+  EXPECT_THAT(refusal([](LedgerSegment& s) { s.entries[1].skipped = true, s.entries[1].norm_limit = -1; }),
+              HasSubstr("limit of the gradient"));
+}
+
 TEST(LedgerCheck, RefusesGapsAndOverlaps) {
   EXPECT_THAT(refusal([](LedgerSegment& s) { s.entries.erase(s.entries.begin() + 1); }), HasSubstr("window 3"));
   EXPECT_THAT(refusal([](LedgerSegment& s) { s.entries.insert(s.entries.begin(), s.entries[0]); }),

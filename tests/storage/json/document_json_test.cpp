@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -81,6 +82,23 @@ TEST_F(DocumentJsonTest, OtherFormatsAreRefusedByTheirNumberBeforeAnythingElse) 
             "format 2, this program reads 1 (hint: use the version of everstep that wrote it)");
   EXPECT_EQ(line_of(format_->parse_manifest(R"({"document": "manifest", "format": "1"})")),
             "format: expected an integer, got a string");
+}
+
+// What says nothing new is written as ever, and read by programs that know the first format only.
+TEST_F(DocumentJsonTest, ALedgerIsOfTheSecondFormatOnlyIfItNeedsTo) {
+  LedgerSegment segment = sample_ledger(sample_manifest({.version = {4}}), {0});
+  const std::string first = format_->encode(segment);
+  EXPECT_THAT(first, testing::HasSubstr("\"format\": 1,"));
+  EXPECT_THAT(first, testing::Not(testing::AnyOf(testing::HasSubstr("left_out"), testing::HasSubstr("norm_limit"))));
+  segment.entries[0].left_out = {1, 3};
+  segment.entries[1].norm_limit = 0.1;
+  const std::string second = format_->encode(segment);
+  EXPECT_THAT(second, testing::HasSubstr("\"format\": 2,"));
+  const auto parsed = format_->parse_ledger_segment(second);
+  ASSERT_TRUE(parsed.ok()) << parsed.error();
+  EXPECT_EQ(*parsed, segment);
+  EXPECT_EQ(line_of(format_->parse_ledger_segment(R"({"document": "ledger", "format": 3})")),
+            "format 3, this program reads 2 (hint: use the version of everstep that wrote it)");
 }
 
 TEST_F(DocumentJsonTest, OneKindOfDocumentIsNotTakenForAnother) {
