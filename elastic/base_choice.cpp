@@ -46,6 +46,27 @@ std::optional<Position> newest_stop(const GroupRecord& group, const AllHeld& hel
   return std::nullopt;
 }
 
+// ---- what a group kept ----
+
+std::optional<KeptSums> best_kept_sums(const GroupRecord& group, const AllHeld& held) {
+  const scheduler::Plan& plan = group.plan;
+  std::optional<KeptSums> best;
+  for (int number = 0; number < plan.width; ++number) {
+    const auto first = plan.workers.begin() + std::ptrdiff_t{number} * plan.depth;
+    const auto of_first = held.find(*first);
+    if (of_first == held.end() || !of_first->second.kept) continue;
+    const KeptSums& kept = *of_first->second.kept;
+    const bool all_say_so = std::all_of(first, first + plan.depth, [&](const WorkerId& id) {
+      const auto record = held.find(id);
+      return record != held.end() && record->second.kept == kept;
+    });
+    if (!all_say_so || kept.of != group.attempt.generation || kept.group != number) continue;
+    const auto worth = [](const KeptSums& sums) { return std::pair(sums.position, sums.rounds); };
+    if (!best || worth(kept) > worth(*best)) best = kept;
+  }
+  return best;
+}
+
 // ---- copies ----
 
 using Holders = std::vector<CopyHolder>;
@@ -87,6 +108,9 @@ BaseChoice choose_base(const std::optional<GenerationRecord>& present, const All
   const auto consider = [&](const GroupRecord& group) {
     if (const auto position = newest_stop(group, held, there); position && is_better(*position)) {
       choice = {{Base::Kind::kMemory, *position, {}}, group, {}};
+    }
+    if (const auto kept = best_kept_sums(group, held); kept && is_better(kept->position)) {
+      choice = {{Base::Kind::kSums, kept->position, {}, kept->group, kept->rounds}, group, {}};
     }
     if (auto copies = newest_copies(group, held); copies && is_better(copies->first)) {
       choice = {{Base::Kind::kCopies, copies->first, {}}, group, std::move(copies->second)};

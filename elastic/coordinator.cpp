@@ -12,12 +12,8 @@ namespace {
 constexpr Tick kMillisecond = kTicksPerSecond / 1000;
 constexpr Tick kCatchUpLimit = kTicksPerSecond;       // then act on the view as it is: a compare will tell
 constexpr Tick kLeadStagger = 100 * kMillisecond;     // between those who would like to lead
-constexpr std::int64_t kLongestQuarantine = 600;      // seconds
+constexpr Tick kTrustIntervals = 20;                  // that a spare's speed is believed: ten minutes as a rule
 constexpr Tick kStartPatience = 5 * kTicksPerSecond;  // for workers that are started together with the job
-
-bool has(const std::vector<WorkerId>& ids, const WorkerId& id) {
-  return std::find(ids.begin(), ids.end(), id) != ids.end();
-}
 
 // Ascending.
 std::vector<WorkerId> holders_of(const BaseChoice& base, const std::map<WorkerId, HeldRecord>& held) {
@@ -28,13 +24,18 @@ std::vector<WorkerId> holders_of(const BaseChoice& base, const std::map<WorkerId
       if (holds_it && has(base.from->plan.workers, id)) ids.push_back(id);
     }
   }
+  if (base.base.kind == Base::Kind::kSums) {
+    ids = scheduler::plan_of_group(base.from->plan, base.base.group).workers;
+    std::sort(ids.begin(), ids.end());
+  }
   for (const CopyHolder& holder : base.holders) ids.push_back(holder.id);
   return ids;
 }
 
 }  // namespace
 
-Coordinator::Coordinator(CoordinatorOptions options) : options_(std::move(options)) {}
+Coordinator::Coordinator(CoordinatorOptions options)
+    : options_(std::move(options)), speeds_(kTrustIntervals * options_.join_interval) {}
 
 Decision Coordinator::step(const std::variant<Looked, Replied>& event, const View& view, Tick now, Tick window_time) {
   decision_ = {};
@@ -117,11 +118,13 @@ void Coordinator::forget() {
   set_back_.clear();
   last_members_.clear();
   deaths_.clear();
-  quarantined_until_.clear();
+  shut_out_.clear();
   judged_.clear();
   watched_.reset();
   broken_since_.reset();
   proposed_.reset();
+  speeds_ = SpeedBook(kTrustIntervals * options_.join_interval);
+  planned_for_.clear();
   fruitless_ = 0;
   said_waiting_ = false;
   no_plan_.clear();
@@ -133,21 +136,9 @@ void Coordinator::track(const Situation& seen, Tick now) {
     if (member.record.state == MemberState::kReady) joined_at_.try_emplace(id, now);
     if (member.record.state == MemberState::kLeaving) leaving_since_.try_emplace(id, now);
   }
-  for (const auto& [id, record] : last_members_) {
-    if (seen.has(id) || record.state == MemberState::kLeaving) continue;
-    std::vector<Tick>& deaths = deaths_[record.host];
-    deaths.push_back(now);
-    const auto is_old = [&](Tick at) { return at < now - options_.quarantine_span; };
-    deaths.erase(std::remove_if(deaths.begin(), deaths.end(), is_old), deaths.end());
-  }
-  last_members_.clear();
-  for (const auto& [id, member] : seen.members) last_members_.emplace(id, member.record);
-  for (const auto& [host, quarantine] : seen.quarantines) {
-    auto& [revision, until] = quarantined_until_[host];
-    if (revision == quarantine.modified) continue;
-    revision = quarantine.modified;
-    until = now + quarantine.record.seconds * kTicksPerSecond;
-  }
+  track_losses(seen, now);
+  track_quarantines(seen, now);
+  if (options_.rebalances) speeds_.look(seen, now);
   const auto attempt = seen.generation ? std::optional(seen.generation->group.attempt) : std::nullopt;
   if (watched_ == attempt) return;
   watched_ = attempt;
@@ -159,7 +150,7 @@ void Coordinator::track(const Situation& seen, Tick now) {
 
 void Coordinator::reconcile(const Situation& seen, Tick now, Tick window_time) {
   track(seen, now);
-  if (write_quarantine(seen)) return;
+  if (write_quarantine(seen, now) || end_quarantine(seen, now)) return;
   for (const auto& [id, held] : seen.held) {
     if (!held.finished) continue;
     Txn txn = as_leader(seen);
@@ -174,35 +165,11 @@ void Coordinator::reconcile(const Situation& seen, Tick now, Tick window_time) {
     return;
   }
   if (nobody_left) return start(seen, now);
-  if (is_broken(seen)) return recover(seen, now);
+  if (evict_guilty(seen, now)) return;
+  if (is_broken(seen)) return recover(seen, now, window_time);
   if (seen.drain) return await_drain(seen, now);
   if (seen.proposal) return await_prepared(seen, now, window_time);
   consider_change(seen, now, window_time);
-}
-
-bool Coordinator::write_quarantine(const Situation& seen) {
-  if (options_.quarantine_deaths == 0) return false;
-  for (auto& [host, deaths] : deaths_) {
-    if (deaths.size() < static_cast<std::size_t>(options_.quarantine_deaths)) continue;
-    deaths.clear();
-    const auto before = seen.quarantines.find(host);
-    QuarantineRecord record;
-    record.strikes = before == seen.quarantines.end() ? 1 : before->second.record.strikes + 1;
-    record.seconds = std::min(kLongestQuarantine, std::int64_t{1} << std::min(record.strikes - 1, 10));
-    Txn txn = as_leader(seen);
-    txn.then = {put(options_.keys.quarantine(host), to_text(record))};
-    send(std::move(txn), "host " + host + " lost too many workers");
-    return true;
-  }
-  return false;
-}
-
-bool Coordinator::is_shut_out(const Situation& seen, const Situation::Member& member, Tick now) const {
-  if (seen.generation && seen.generation->group.names(member.record.id)) return false;
-  const auto quarantine = quarantined_until_.find(member.record.host);
-  if (quarantine != quarantined_until_.end() && now < quarantine->second.second) return true;
-  const auto back = set_back_.find(member.record.id);
-  return back != set_back_.end() && now < back->second;
 }
 
 std::vector<WorkerId> Coordinator::eligible(const Situation& seen, Tick now) const {
@@ -242,9 +209,7 @@ void Coordinator::stop_if_asked(const Situation& seen) {
 // Nobody trains, and nobody has anything in memory.
 void Coordinator::start(const Situation& seen, Tick now) {
   const std::vector<WorkerId> workers = eligible(seen, now);
-  for (const auto& [host, until] : quarantined_until_) {
-    if (until.second > now) wake(until.second);
-  }
+  wake_for_quarantines(now);
   if (waits_for_more(workers.size())) return stop_if_asked(seen);
   state_ = "starting";
   Tick newest = 0;
@@ -305,10 +270,9 @@ std::map<WorkerId, HeldRecord> Coordinator::held_by_the_living(const Situation& 
 }
 
 std::optional<Coordinator::Change> Coordinator::planned(const Situation& seen, const std::vector<WorkerId>& workers) {
-  std::vector<scheduler::WorkerInfo> infos;
-  for (const WorkerId& id : workers) infos.push_back({id, seen.members.at(id).record.host});
   const scheduler::Plan* previous = seen.generation ? &seen.generation->group.plan : nullptr;
-  auto plan = options_.plan(infos, previous);
+  planned_for_ = speeds_.slow();
+  auto plan = options_.plan(infos_of(seen, workers), previous);
   if (!plan) {
     state_ = "no plan for " + std::to_string(workers.size()) + " workers: " + plan.error().message;
     if (no_plan_ != plan.error().message) {
@@ -338,7 +302,8 @@ std::string Coordinator::change_text(const Situation& seen, const std::vector<Wo
 }
 
 void Coordinator::open_anew(const Situation& seen, Tick now, const std::string& reason) {
-  const auto change = planned(seen, eligible(seen, now));
+  auto change = unchanged_plan(seen, now);
+  if (!change) change = planned(seen, eligible(seen, now));
   if (!change) return stop_if_asked(seen);
   const BaseChoice base = choose_base(seen.generation, held_by_the_living(seen), seen.head, living(seen));
   GroupRecord group;
@@ -363,7 +328,8 @@ void Coordinator::open(const Situation& seen, GroupRecord group, const BaseChoic
   if (named.size() > kMostCompared) named.resize(kMostCompared);
   for (const WorkerId& id : named) txn.compares.push_back(created_at(keys.member(id), seen.members.at(id).created));
   const std::string what = "open generation " + std::to_string(group.attempt.generation.value) + " (" + reason + ")";
-  const GenerationRecord record{std::move(group), options_.self, base.base, base.from, reason, base.holders};
+  GenerationRecord record{std::move(group), options_.self, base.base, base.from, reason, base.holders};
+  hand_on_anomalies(seen, record);
   const std::string text = to_text(record);
   txn.then = {put(keys.generation(), text),
               put(keys.past_generation(record.group.attempt.generation), text),

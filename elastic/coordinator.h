@@ -6,12 +6,15 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "elastic/anomaly_trial.h"
 #include "elastic/base_choice.h"
 #include "elastic/decision.h"
 #include "elastic/situation.h"
+#include "elastic/speed_book.h"
 #include "elastic/view.h"
 
 namespace everstep::elastic {
@@ -27,8 +30,10 @@ struct CoordinatorOptions {
   Tick join_interval = 0;    // at most one generation for joins in this time, unless asked for
   Tick death_debounce = 0;   // deaths within this time are taken together (50 ms)
   Tick prepare_limit = 0;    // how long a proposal may take to connect before it is given up
-  Tick held_limit = 0;       // how long to wait for survivors to say what they hold
-  // A host that lost so many workers within the span is shut out from joining for 1 s, then 2, 4 … 600 s; 0: never.
+  Tick held_limit = 0;       // how long to wait for survivors to say what they hold; a window, if that is longer
+  // A host that lost so many workers within the span is shut out from joining for 1 s, then 2, 4 … 600 s; 0: never. One
+  // that loses none for a span per time that it was shut out starts anew; a new leader counts that time from its own
+  // beginning.
   int quarantine_deaths = 3;
   Tick quarantine_span = 600 * kTicksPerSecond;
   std::function<bool(const MemberRecord&)> is_authentic;
@@ -37,6 +42,9 @@ struct CoordinatorOptions {
   std::function<Result<scheduler::Plan>(const std::vector<scheduler::WorkerInfo>& workers,
                                         const scheduler::Plan* previous)>
       plan;
+  bool rebalances = false;  // plans by how fast workers are, and anew when that has changed and pays
+  // How long a window of the plan takes with workers that are so slow. Only asked when rebalancing.
+  std::function<Tick(const scheduler::Plan& plan, const std::vector<scheduler::WorkerInfo>& workers)> window_time{};
   // Numbers attempts: random in the product, seeded in the simulator.
   std::function<std::uint32_t()> nonce;
 };
@@ -48,14 +56,19 @@ struct CoordinatorOptions {
 // Reconciles: what the view shows against what should be.
 //  * nobody trains yet: opens a generation as soon as enough members are ready (after the debounce)
 //  * joins and announced leaves only: proposal → all connected → drain → all held → open with base kMemory
-//  * a member of the generation is gone: evict suspects, wait for what survivors hold (at most held_limit), open.
+//  * a member of the generation is gone: evict suspects, wait for what survivors hold (up to held_limit), open.
 //    The base is memory if all blocks are held at one position that is not behind HEAD, else HEAD, else the beginning
 //    A connection that broke without a death counts as one: held/ records without a drain say so
 //    So does a donor that left before it had handed its state over
 //  * a leave that leaves nobody: drain that ends the job. Too few: drain that saves, then waits
 //  * a leave whose time is shorter than a window: drain inside the window, at the round after the highest promised
 //  * newcomers that would only be spares change nothing
+//  * a worker that is clearly slower than it was taken for, or not any more: a change like that for a join, if the plan
+//    for such workers is faster by 10 % at least and saves, over the updates that are left (ten minutes at most), twice
+//    what a switch costs. At most one in join_interval. Nobody is evicted for being slow
 //  * fewer than min_workers: waits, and says so once
+//  * workers stopped because of a gradient that must not be applied: the window is run again, by the rules of
+//    anomaly_trial.h; whoever is found to compute wrongly is evicted, and its host shut out
 //  * somebody holds `finished`: writes `finished`
 // An unknown outcome of its transactions is resolved by sending the same again; refused: look again, at the next event
 // and once the view shows at least what refused it. A leader that follows another goes on from what the keys say: a
@@ -80,6 +93,11 @@ class Coordinator {
     std::string what;  // for people
     std::optional<Tick> retry_at;
   };
+  struct ShutOut {
+    Revision revision = 0;
+    Tick until = 0;
+    Tick calm_since = 0;  // no shorter ago than the end of the last time, or the last loss
+  };
   struct Change {
     scheduler::Plan plan;
     std::string reason;
@@ -92,22 +110,39 @@ class Coordinator {
 
   void track(const Situation& seen, Tick now);
   void reconcile(const Situation& seen, Tick now, Tick window_time);
-  bool write_quarantine(const Situation& seen);
+  void track_losses(const Situation& seen, Tick now);
+  void track_quarantines(const Situation& seen, Tick now);
+  bool loses_too_many(const std::string& host) const;
+  bool write_quarantine(const Situation& seen, Tick now);
+  bool end_quarantine(const Situation& seen, Tick now);
+  void wake_for_quarantines(Tick now);
+  KvOp quarantine(const Situation& seen, const std::string& host, std::int64_t shortest) const;
   bool has_newcomers(const Situation& seen) const;
   void stop_if_asked(const Situation& seen);
   void start(const Situation& seen, Tick now);
   bool is_broken(const Situation& seen) const;
-  void recover(const Situation& seen, Tick now);
+  void recover(const Situation& seen, Tick now, Tick window_time);
   void let_leavers_go(const Situation& seen);
   bool evict_outcasts(const Situation& seen);
+
+  // coordinator_anomaly.cpp
+  std::optional<TrialStep> step_after_anomaly(const Situation& seen) const;
+  std::optional<WorkerId> guilty_worker(const Situation& seen) const;
+  bool evict_guilty(const Situation& seen, Tick now);
+  std::optional<Change> unchanged_plan(const Situation& seen, Tick now) const;
+  void hand_on_anomalies(const Situation& seen, GenerationRecord& next) const;
+
   void await_drain(const Situation& seen, Tick now);
   void await_prepared(const Situation& seen, Tick now, Tick window_time);
   void consider_change(const Situation& seen, Tick now, Tick window_time);
+  void consider_rebalance(const Situation& seen, Tick now);
+  std::string rebalance_text(const std::map<WorkerId, double>& before, const scheduler::Plan& next) const;
   bool joins_are_due(const Situation& seen, const std::vector<WorkerId>& joined, Tick now);
 
   std::vector<WorkerId> eligible(const Situation& seen, Tick now) const;
   bool is_shut_out(const Situation& seen, const Situation::Member& member, Tick now) const;
   bool waits_for_more(std::size_t workers);
+  std::vector<scheduler::WorkerInfo> infos_of(const Situation& seen, const std::vector<WorkerId>& workers) const;
   std::optional<Change> planned(const Situation& seen, const std::vector<WorkerId>& workers);
   std::optional<Tick> leave_deadline(const Situation& seen) const;
   std::optional<Tick> must_drain_at(const Situation& seen, Tick window_time) const;
@@ -146,15 +181,19 @@ class Coordinator {
   std::map<WorkerId, Tick> set_back_;  // could not be connected to: not before then
   std::map<WorkerId, MemberRecord> last_members_;
   std::map<std::string, std::vector<Tick>> deaths_;  // by host
-  std::map<std::string, std::pair<Revision, Tick>> quarantined_until_;
-  std::set<WorkerId> judged_;       // outcasts of the present generation
-  std::optional<Attempt> watched_;  // the generation that the following are about
+  std::map<std::string, ShutOut> shut_out_;          // by host
+  std::set<WorkerId> judged_;                        // outcasts of the present generation
+  std::optional<Attempt> watched_;                   // the generation that the following are about
   std::optional<Tick> broken_since_;
-  bool has_looked_again_ = false;  // since it broke
+  bool has_looked_again_ = false;           // since it broke
+  std::optional<Attempt> keeps_guilty_in_;  // a generation that cannot do without a worker that is at fault
   Tick watched_since_ = 0;
   std::optional<Attempt> proposed_;
   Tick proposed_since_ = 0;
-  int fruitless_ = 0;  // generations in a row that never came to an update
+  SpeedBook speeds_;
+  std::map<WorkerId, double> planned_for_;  // those that were slow when a plan was made last
+  std::pair<Attempt, std::string> why_{};   // the last proposal, and the reason for it
+  int fruitless_ = 0;                       // generations in a row that never came to an update
   bool said_waiting_ = false;
   std::string no_plan_;  // why, as it was said last
 };

@@ -1,17 +1,14 @@
-// Planned changes: joins and announced leaves.
+// Planned changes: joins, announced leaves, other speeds.
 #include <algorithm>
 #include <utility>
 
+#include "base/log_line.h"
 #include "elastic/coordinator.h"
 
 namespace everstep::elastic {
 namespace {
 
 constexpr Tick kMillisecond = kTicksPerSecond / 1000;
-
-bool has(const std::vector<WorkerId>& ids, const WorkerId& id) {
-  return std::find(ids.begin(), ids.end(), id) != ids.end();
-}
 
 // Enough to hand over what a worker of any model holds, unless there is less.
 constexpr Tick kHandOver = 2 * kTicksPerSecond;
@@ -41,14 +38,18 @@ void Coordinator::consider_change(const Situation& seen, Tick now, Tick window_t
   }
   const auto is_leaving = [&](const WorkerId& id) { return seen.is_leaving(id); };
   const bool leaves = std::any_of(group.plan.workers.begin(), group.plan.workers.end(), is_leaving);
-  if (!leaves && !joins_are_due(seen, joined, now)) return;
+  if (!leaves && !joins_are_due(seen, joined, now)) return consider_rebalance(seen, now);
   const bool all_leave = std::all_of(seen.members.begin(), seen.members.end(),
                                      [&](const auto& member) { return seen.is_leaving(member.first); });
   if (all_leave) return drain(seen, {.ends_job = true, .reason = "everybody leaves"});
   if (waits_for_more(workers.size())) return drain(seen, {.saves = true, .reason = "too few workers stay"});
+  const auto planned_before = planned_for_;
   const auto change = planned(seen, workers);
   if (!change && leaves) return drain(seen, {.saves = true, .reason = "there is no plan for those who stay"});
-  if (!change || are_equal_sets(change->plan.workers, group.plan.workers)) return;
+  if (!change || are_equal_sets(change->plan.workers, group.plan.workers)) {
+    planned_for_ = planned_before;  // of newcomers that would only be spares nothing follows
+    return leaves ? void() : consider_rebalance(seen, now);
+  }
   if (const auto latest = must_drain_at(seen, window_time); latest && now >= *latest) {
     return drain_for_leavers(seen, now, window_time, change->reason);
   }
@@ -59,9 +60,7 @@ bool Coordinator::joins_are_due(const Situation& seen, const std::vector<WorkerI
   for (const auto& [id, until] : set_back_) {
     if (until > now && seen.has(id)) wake(until);
   }
-  for (const auto& [host, until] : quarantined_until_) {
-    if (until.second > now) wake(until.second);
-  }
+  wake_for_quarantines(now);
   if (joined.empty()) return false;
   Tick first = joined_at_.at(joined.front());
   for (const WorkerId& id : joined) first = std::min(first, joined_at_.at(id));
@@ -104,6 +103,7 @@ void Coordinator::propose(const Situation& seen, const Change& change) {
   for (const WorkerId& id : present.plan.workers) {
     if (!has(group.plan.workers, id)) group.donors.push_back(id);
   }
+  why_ = {group.attempt, change.reason};
   Txn txn = as_leader(seen);
   txn.compares.push_back(modified_at(options_.keys.proposal(), seen.proposal_modified));
   txn.then = {put(options_.keys.proposal(), to_text(group))};
@@ -132,7 +132,8 @@ void Coordinator::await_prepared(const Situation& seen, Tick now, Tick window_ti
   const auto latest = must_drain_at(seen, window_time);
   std::vector<WorkerId> next = proposal.plan.workers;
   next.insert(next.end(), proposal.plan.spares.begin(), proposal.plan.spares.end());
-  const std::string reason = change_text(seen, next);
+  std::string reason = change_text(seen, next);
+  if (reason.empty()) reason = why_.first == proposal.attempt ? why_.second : "rebalanced";
   if (latest && now >= *latest) return drain_for_leavers(seen, now, window_time, reason);
   bool all_connected = true;
   for (const WorkerId& id : proposal.connected()) {
@@ -165,15 +166,19 @@ void Coordinator::withdraw(const Situation& seen, Tick now, const std::string& r
   Txn txn = as_leader(seen);
   txn.compares.push_back(modified_at(options_.keys.proposal(), seen.proposal_modified));
   txn.then = {remove(options_.keys.proposal()), remove_prefix(options_.keys.all_prepared())};
+  LogLine event("proposal_withdrawn");
+  event.add("generation", proposal.attempt.generation.value).add("reason", reason);
+  decision_.effects.emplace_back(Note{event.text()});
   send(std::move(txn), "withdraw the proposal: " + reason);
 }
 
 void Coordinator::drain(const Situation& seen, DrainRecord record) {
   record.attempt = seen.generation->group.attempt;
+  record.asked = record.ends_job && seen.stop_asked;
   Txn txn = as_leader(seen);
   txn.compares.push_back(modified_at(options_.keys.drain(), seen.drain_modified));
   txn.then = {put(options_.keys.drain(), to_text(record))};
-  if (record.ends_job && seen.stop_asked) txn.then.push_back(remove(options_.keys.stop_request()));
+  if (record.asked) txn.then.push_back(remove(options_.keys.stop_request()));
   send(std::move(txn), "drain: " + record.reason);
 }
 

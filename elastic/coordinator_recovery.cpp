@@ -24,16 +24,19 @@ bool Coordinator::is_broken(const Situation& seen) const {
   return std::any_of(seen.held.begin(), seen.held.end(), [&](const auto& held) { return !is_drained(held.second); });
 }
 
-void Coordinator::recover(const Situation& seen, Tick now) {
+void Coordinator::recover(const Situation& seen, Tick now, Tick window_time) {
   state_ = "recovering";
   if (!broken_since_) broken_since_ = now;
   if (now < *broken_since_ + options_.death_debounce) return wake(*broken_since_ + options_.death_debounce);
   const GroupRecord& group = seen.generation->group;
   const std::vector<WorkerId> connected = group.connected();
+  const bool has_updated = !seen.ready.empty();  // donors have let go of the base then
   const bool all_said = std::all_of(connected.begin(), connected.end(), [&](const WorkerId& id) {
-    return !seen.has(id) || seen.held.contains(id) || seen.handed_over.contains(id);
+    return !seen.has(id) || seen.held.contains(id) || (has_updated && seen.handed_over.contains(id));
   });
-  if (!all_said && now < *broken_since_ + options_.held_limit) return wake(*broken_since_ + options_.held_limit);
+  // Whoever is inside an op tells after it, and no op takes longer than a window. One that hangs loses its lease.
+  const Tick patience = *broken_since_ + std::max(options_.held_limit, window_time);
+  if (!all_said && now < patience) return wake(patience);
   // What nobody else has would be lost with an event that was.
   if (!all_said && !std::exchange(has_looked_again_, true)) {
     decision_.effects.emplace_back(LookAgain{});

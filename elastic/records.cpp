@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <functional>
 #include <type_traits>
 
 #include "elastic/record_fields.h"
@@ -10,7 +11,7 @@ namespace everstep::elastic {
 namespace {
 
 constexpr std::array<std::string_view, 3> kMemberStates = {"warming", "ready", "leaving"};
-constexpr std::array<std::string_view, 4> kBaseKinds = {"beginning", "checkpoint", "memory", "copies"};
+constexpr std::array<std::string_view, 5> kBaseKinds = {"beginning", "checkpoint", "memory", "copies", "sums"};
 
 // One description per record, for both directions: the record is const when it is written.
 template <typename T, typename Record>
@@ -79,15 +80,11 @@ void describe(auto& fields, Of<GroupRecord> auto& group) {
   fields.list("donor", group.donors);
 }
 
-void describe_from(FieldWriter& fields, const std::optional<GroupRecord>& from) {
-  fields.field("from", from.has_value());
-  if (from) describe(fields, *from);
-}
-
-void describe_from(FieldReader& fields, std::optional<GroupRecord>& from) {
-  bool has_from = false;
-  fields.field("from", has_from);
-  if (has_from) describe(fields, from.emplace());
+void describe(auto& fields, Of<KeptSums> auto& kept) {
+  fields.field("kept_of", kept.of);
+  fields.field("kept_at", kept.position);
+  fields.field("group", kept.group);
+  fields.field("rounds", kept.rounds);
 }
 
 void describe(auto& fields, Of<CopyHolder> auto& holder) {
@@ -101,6 +98,37 @@ void describe(auto& fields, Of<HeldCopy> auto& copy) {
   fields.field("at", copy.position);
   fields.field("owned", copy.owned);
   fields.field("guarded", copy.guarded);
+}
+
+void describe(auto& fields, Of<Position> auto& left_out) { fields.field("left_out", left_out); }
+
+void describe(auto& fields, Of<AnomalyReport> auto& report) {
+  fields.field("anomaly", report.window);
+  fields.field("minibatch", report.minibatch);
+  fields.field("suspect", report.suspect);
+  fields.field("repeats", report.repeats);
+  fields.field("norm_limit", report.norm_limit);
+}
+
+void describe(auto& fields, Of<AnomalyTrial> auto& trial) {
+  describe(fields, trial.report);
+  fields.field("failures", trial.failures);
+  fields.field("convicts", trial.convicts);
+  fields.field("skips", trial.skips);
+}
+
+// `name` tells whether there is one.
+template <typename Record>
+void describe_optional(FieldWriter& fields, std::string_view name, const std::optional<Record>& record) {
+  fields.field(name, record.has_value());
+  if (record) describe(fields, *record);
+}
+
+template <typename Record>
+void describe_optional(FieldReader& fields, std::string_view name, std::optional<Record>& record) {
+  bool is_there = false;
+  fields.field(name, is_there);
+  if (is_there) describe(fields, record.emplace());
 }
 
 // `first` names the first field of an item.
@@ -123,9 +151,13 @@ void describe(auto& fields, Of<GenerationRecord> auto& generation) {
   fields.choice("base", generation.base.kind, kBaseKinds);
   fields.field("position", generation.base.position);
   fields.field("manifest", generation.base.manifest);
-  describe_from(fields, generation.from);
+  fields.field("group", generation.base.group);
+  fields.field("rounds", generation.base.rounds);
+  describe_optional(fields, "from", generation.from);
   fields.field("reason", generation.reason);
   describe_items(fields, "holder", generation.holders);
+  describe_items(fields, "left_out", generation.left_out);
+  describe_optional(fields, "tries", generation.trial);
 }
 
 void describe(auto& fields, Of<DrainRecord> auto& drain) {
@@ -134,6 +166,7 @@ void describe(auto& fields, Of<DrainRecord> auto& drain) {
   fields.field("stop_round", drain.stop_round);
   fields.field("saves", drain.saves);
   fields.field("ends_job", drain.ends_job);
+  fields.field("asked", drain.asked);
   fields.field("reason", drain.reason);
 }
 
@@ -149,6 +182,8 @@ void describe(auto& fields, Of<HeldRecord> auto& held) {
   fields.field("position", held.position);
   fields.field("of", held.of);
   describe_items(fields, "copy_of", held.copies);
+  describe_optional(fields, "failed", held.anomaly);
+  describe_optional(fields, "kept", held.kept);
 }
 
 void describe(auto& fields, Of<SuspectRecord> auto& suspect) {
@@ -176,6 +211,12 @@ void describe(auto& fields, Of<ProgressRecord> auto& progress) {
   fields.field("goodput", progress.goodput);
   fields.field("state", progress.state);
   fields.numbers("computed_us", progress.computed_us);
+  fields.field("generation", progress.generation);
+  fields.field("updates", progress.updates);
+  fields.field("update_us", progress.update_us);
+  fields.numbers("stage_us", progress.stage_us);
+  fields.numbers("slowness_percent", progress.slowness_percent);
+  fields.field("switch_ms", progress.switch_ms);
 }
 
 // So that a text that was cut off after a field that may be the last is not taken for a whole one.
@@ -212,12 +253,24 @@ std::string flaw(const GroupRecord& group) {
 
 std::string flaw(const GenerationRecord& generation) {
   const Base::Kind kind = generation.base.kind;
-  const bool is_in_memory = kind == Base::Kind::kMemory || kind == Base::Kind::kCopies;
+  const bool is_in_memory = kind == Base::Kind::kMemory || kind == Base::Kind::kCopies || kind == Base::Kind::kSums;
   if (generation.from.has_value() != is_in_memory || generation.holders.empty() != (kind != Base::Kind::kCopies)) {
     return "it must say who holds its base if and only if that is in memory";
   }
-  const std::string own = flaw(generation.group);
-  return own.empty() && generation.from ? flaw(*generation.from) : own;
+  if (std::ranges::adjacent_find(generation.left_out, std::greater_equal<>()) != generation.left_out.end()) {
+    return "the minibatches that it leaves out are not in order";
+  }
+  for (const GroupRecord* group : {&generation.group, generation.from ? &*generation.from : nullptr}) {
+    if (group == nullptr) continue;
+    if (std::string why = flaw(*group); !why.empty()) return why;
+  }
+  const Base& base = generation.base;
+  const bool has_kept = base.group != 0 || base.rounds != 0;
+  if (kind != Base::Kind::kSums) return has_kept ? "only a base of sums has a group that kept them" : "";
+  const scheduler::Plan& plan = generation.from->plan;
+  const bool makes_sense = base.group >= 0 && base.group < plan.width && base.rounds > 0 &&
+                           base.rounds <= plan.window && base.position.value % plan.window == 0;
+  return makes_sense ? "" : "no group of its plan can have kept such sums";
 }
 
 // Refuses whatever write() would have put down in another way.
@@ -235,6 +288,10 @@ Result<Record> read(std::string_view text, std::string_view what) {
 }
 
 }  // namespace
+
+bool has(const std::vector<WorkerId>& ids, const WorkerId& id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
 
 std::vector<WorkerId> GroupRecord::connected() const {
   std::vector<WorkerId> all = plan.workers;

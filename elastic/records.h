@@ -10,10 +10,13 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/tick.h"
+#include "elastic/anomaly_trial.h"
 #include "elastic/keys.h"
 #include "scheduler/plan.h"
 
 namespace everstep::elastic {
+
+bool has(const std::vector<WorkerId>& ids, const WorkerId& id);
 
 // The values of the job's keys. Their text form is lines of "name value" and a last line "end", so that etcdctl shows
 // them to people. parse_… refuses (kDataLoss) whatever to_text would not have made, within fixed bounds; text comes
@@ -81,11 +84,15 @@ struct Base {
     kCheckpoint,  // HEAD, as it was when the generation was opened
     kMemory,      // what members of `from` hold since they stopped in order, at `position`
     kCopies,      // copies of owner state at a window's end, at `position`, put together from `holders`
+    kSums,        // what one group of `from` kept after a loss in another: the state at `position`, a window's start,
+                  // with the sums of what it had run of that window
   };
 
   Kind kind = Kind::kBeginning;
   Position position;
   std::string manifest{};  // kCheckpoint
+  int group = 0;           // kSums: which
+  int rounds = 0;          // kSums: so many super-rounds of the window
 
   bool operator==(const Base&) const = default;
 };
@@ -121,9 +128,11 @@ struct GenerationRecord {
   GroupRecord group;
   WorkerId opener;
   Base base;
-  std::optional<GroupRecord> from;    // kMemory, kCopies: the generation whose members hold the base, with its plan
+  std::optional<GroupRecord> from;    // kMemory, kCopies, kSums: whose members hold the base, with its plan
   std::string reason;                 // for people: who came, who left
   std::vector<CopyHolder> holders{};  // kCopies
+  std::vector<Position> left_out{};   // minibatches that are not trained on, ascending; not those behind HEAD
+  std::optional<AnomalyTrial> trial{};
 
   bool operator==(const GenerationRecord&) const = default;
 };
@@ -138,6 +147,7 @@ struct DrainRecord {
       stop_round{};       // inside_window: once all promised. Super-rounds since the generation began
   bool saves = false;     // make a checkpoint at the window's end: too few go on to keep the state in memory
   bool ends_job = false;  // nobody goes on: saves, and all leave
+  bool asked = false;     // ends_job: people want it, so whoever was cut off meanwhile leaves too
   std::string reason{};
 
   bool operator==(const DrainRecord&) const = default;
@@ -174,6 +184,16 @@ struct HeldCopy {
   bool operator==(const HeldCopy&) const = default;
 };
 
+// What a worker's group has after a loss in another one, under the plan of that generation: see Base::Kind::kSums.
+struct KeptSums {
+  Generation of;
+  Position position;
+  int group = 0;
+  int rounds = 0;
+
+  bool operator==(const KeptSums&) const = default;
+};
+
 // What a worker has in memory after it stopped. Written once it changes no more.
 struct HeldRecord {
   bool finished = false;             // the job's last update is made and saved
@@ -184,8 +204,10 @@ struct HeldRecord {
   // Two versions of the generation that it stopped in; before the first update there, those of the one before too: a
   // peer may have made that update already and forgotten them.
   std::vector<HeldCopy> copies{};
+  std::optional<AnomalyReport> anomaly{};  // why it broke off
+  std::optional<KeptSums> kept{};
 
-  bool has_anything() const { return position || finished || !copies.empty(); }
+  bool has_anything() const { return position || finished || !copies.empty() || kept; }
   bool operator==(const HeldRecord&) const = default;
 };
 std::string to_text(const HeldRecord& held);
@@ -220,7 +242,8 @@ struct QuarantineRecord {
 std::string to_text(const QuarantineRecord& quarantine);
 Result<QuarantineRecord> parse_quarantine(std::string_view text);
 
-// For people and tools, written by the leader every now and then.
+// For people and tools, written by the plan's first worker every now and then. Whoever leads may plan by the speeds in
+// it, and by nothing else: it may be old, or gone.
 struct ProgressRecord {
   std::int64_t step = 0;
   std::int64_t steps = 0;
@@ -230,6 +253,14 @@ struct ProgressRecord {
   double goodput = 1;
   std::string state;               // "training", "draining", "recovering", "waiting for 2 more workers", "finished"
   std::vector<int> computed_us{};  // for the last update, by worker of the plan
+  // Medians over so many updates of that generation: of updates, and by worker of the plan, then by the stages that it
+  // holds, ascending, of a minibatch there and back (0: not known).
+  Generation generation{};
+  int updates = 0;
+  std::int64_t update_us = 0;
+  std::vector<int> stage_us{};
+  std::vector<int> slowness_percent{};  // by worker of the plan: 100 is as usual, 0 not known
+  std::int64_t switch_ms = 0;           // what the last planned change cost; 0: not known
 
   bool operator==(const ProgressRecord&) const = default;
 };

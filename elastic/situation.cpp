@@ -106,6 +106,9 @@ Situation read_situation(const View& view, const Keys& keys,
     (is_donor ? situation.handed_over : situation.ready).insert(*id);
   }
   read_suspicions(view, keys.suspects(attempt), situation);
+  Revision written = 0;
+  situation.progress = read_one(view, keys.progress(), &parse_progress, written, damaged);
+  if (situation.progress && situation.progress->generation != attempt.generation) situation.progress.reset();
   return situation;
 }
 

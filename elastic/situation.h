@@ -43,6 +43,7 @@ struct Situation {
   std::set<std::pair<WorkerId, WorkerId>> suspicions;  // who is suspected, by whom
 
   std::map<std::string, Quarantine> quarantines;  // by host
+  std::optional<ProgressRecord> progress;         // of the present generation
   bool stop_asked = false;
   bool is_damaged = false;  // gen or HEAD cannot be read: nothing may be decided
 

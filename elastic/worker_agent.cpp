@@ -11,10 +11,6 @@ namespace {
 
 constexpr Tick kTicksPerMillisecond = kTicksPerSecond / 1000;
 
-bool has(const std::vector<WorkerId>& ids, const WorkerId& id) {
-  return std::find(ids.begin(), ids.end(), id) != ids.end();
-}
-
 }  // namespace
 
 WorkerAgent::WorkerAgent(AgentOptions options) : options_(std::move(options)) {}
@@ -97,6 +93,7 @@ void WorkerAgent::take(const TrainingEnded& event, Tick /*now*/) {
   if (event.base_is_damaged || event.is_faulty) return leave(event.error);
   part_->ended = true;
   part_->handed_over = event.how == TrainingEnded::How::kHandedOver;
+  part_->base_is_kept = part_->handed_over;
   if (part_->handed_over) return;
   remember(event.held);
   if (event.how == TrainingEnded::How::kBroken && event.lost && !part_->aborted) {
@@ -114,16 +111,24 @@ void WorkerAgent::take(const PeerDied& event, Tick /*now*/) {
 
 // Before the first update what was held before is as good as ever.
 void WorkerAgent::remember(HeldRecord held) {
-  if (in_memory_ && !held.position) {
+  // … but for sums of a window that has a gradient which is no number.
+  const bool is_spoilt = in_memory_ && in_memory_->position && held.anomaly &&
+                         in_memory_->position->value > held.anomaly->window * part_->record.group.plan.window;
+  if (in_memory_ && !held.position && !is_spoilt) {
     held.position = in_memory_->position;
     held.of = in_memory_->of;
   }
+  const bool kept_is_spoilt =
+      in_memory_ && in_memory_->kept && held.anomaly &&
+      in_memory_->kept->position.value == held.anomaly->window * part_->record.group.plan.window;
+  if (in_memory_ && !held.kept && !kept_is_spoilt) held.kept = in_memory_->kept;
   if (in_memory_ && part_->record.from) {
     // Older ones can be the base of nothing that follows.
     std::copy_if(in_memory_->copies.begin(), in_memory_->copies.end(), std::back_inserter(held.copies),
                  [&](const HeldCopy& copy) { return copy.of == part_->record.from->attempt.generation; });
   }
   part_->held = held;
+  held.anomaly.reset();  // is told once
   in_memory_.reset();
   if (held.has_anything()) in_memory_ = std::move(held);
 }
@@ -142,7 +147,7 @@ void WorkerAgent::look(const View& view, Tick now) {
   look_at_self(view, now);
   if (!gone_) look_at_renewals(now);
   if (!gone_ && registered_) look_at_generation(view);
-  if (!gone_ && part_) look_at_peers(view);
+  if (!gone_ && part_) look_at_peers(view, now);
   if (!gone_ && registered_) look_at_proposal(view);
   if (!gone_) begin_if_connected();
   if (!gone_ && part_) look_at_drain(view);
@@ -212,22 +217,6 @@ void WorkerAgent::obey(GenerationRecord record, Revision modified) {
   if (role == Role::kWorker || role == Role::kDonor) connect(part_->record.group);
 }
 
-// A peer that was never seen may be missing from the view only; one that was seen and is not there any more is gone.
-void WorkerAgent::look_at_peers(const View& view) {
-  if (part_->role != Role::kWorker) return;
-  for (const WorkerId& peer : part_->record.group.plan.workers) {
-    const bool is_there = view.find(options_.keys.member(peer)) != nullptr;
-    const bool was_there = has(part_->seen, peer);
-    if (is_there && !was_there) part_->seen.push_back(peer);
-    if (is_there || !was_there) continue;
-    if (part_->is_running() && !part_->aborted) break_off("worker " + to_string(peer) + " is gone");
-    if (part_->begun || part_->ended) continue;
-    give_up(part_->record.group.attempt);
-    part_->ended = true;
-    part_->held = in_memory_.value_or(HeldRecord{});
-  }
-}
-
 void WorkerAgent::look_at_proposal(const View& view) {
   const KeyValue* item = view.find(options_.keys.proposal());
   std::vector<Attempt> kept;
@@ -263,7 +252,7 @@ void WorkerAgent::look_at_drain(const View& view) {
   if (!drain) return;
   const bool stands_by = part_->role == Role::kNone || part_->role == Role::kSpare || part_->handed_over;
   const bool has_stopped =
-      stands_by ? is_stopped_for_spectators(view) : part_->ended && part_->has_written(Write::kHeld);
+      stands_by ? is_stopped_for_spectators(view, *drain) : part_->ended && part_->has_written(Write::kHeld);
   if (drain->ends_job && has_stopped) {
     return leave(Error{ErrorCode::kCancelled, "the job was stopped: " + drain->reason, {}});
   }
@@ -275,36 +264,16 @@ void WorkerAgent::look_at_drain(const View& view) {
   if (!std::exchange(part_->asked_promise, true)) decide(PromiseRound{}, drain->reason);
 }
 
-// Those who only stand by go last: one of them may lead. Whoever came after the stop was asked for is there to go on.
-bool WorkerAgent::is_stopped_for_spectators(const View& view) const {
-  if (member_created_ > view.modified(options_.keys.drain())) return false;  // the view may not show it yet
+// Those who only stand by go last: one of them may lead. Whoever came after the stop was asked for is there to go on,
+// unless it was only cut off when it was.
+bool WorkerAgent::is_stopped_for_spectators(const View& view, const DrainRecord& drain) const {
+  const bool is_late = member_created_ > view.modified(options_.keys.drain());  // the view may not show it yet
+  if (is_late && !(drain.asked && options_.returns)) return false;
   const GroupRecord& group = part_->record.group;
   return std::all_of(group.plan.workers.begin(), group.plan.workers.end(), [&](const WorkerId& worker) {
     const bool is_there = view.find(options_.keys.member(worker)) != nullptr;
     return !is_there || view.find(options_.keys.held(group.attempt, worker)) != nullptr;
   });
-}
-
-bool WorkerAgent::is_needed() const {
-  if (!part_ || part_->role == Role::kNone || part_->role == Role::kSpare) return false;
-  if (part_->handed_over) return !part_->has_written(Write::kReady);
-  return !part_->ended || (part_->held && part_->held->has_anything());
-}
-
-void WorkerAgent::look_at_leaving(const View& view, Tick now) {
-  const bool handed_over = part_ && part_->handed_over && part_->has_written(Write::kReady);
-  if (!leaving_) {
-    if (handed_over && !has(part_->record.group.plan.spares, id())) rejoin("handed its state over");
-    return;
-  }
-  const auto drain = part_ ? drain_of_part(view) : std::nullopt;
-  const bool saved = drain && drain->saves && part_->ended && part_->has_written(Write::kHeld);
-  const bool too_late = leaving_->deadline && now >= *leaving_->deadline;
-  if (too_late && part_ && part_->is_running()) break_off("no time is left");
-  if (!is_needed() || saved || too_late) {
-    return leave(Error{ErrorCode::kCancelled, "left as asked: " + leaving_->reason, {}});
-  }
-  if (leaving_->deadline) wake(*leaving_->deadline);
 }
 
 void WorkerAgent::begin_if_connected() {

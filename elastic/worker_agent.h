@@ -23,6 +23,8 @@ struct AgentOptions {
   // Whether a member's record is authentic; without a secret always. Pure.
   std::function<bool(const MemberRecord&)> is_authentic;
   std::function<std::string(const std::string& signed_text)> sign;
+  Tick group_limit = 0;  // how long this worker's group may take to stop by itself after a loss in another one
+  bool returns = false;  // this process was a member before, under another id
 };
 
 // How long to wait before a transaction with an unknown outcome is sent again.
@@ -42,19 +44,22 @@ inline constexpr Tick kRetryAfter = kTicksPerSecond / 5;
 //    again: a generation that is opened on it all the same has failed
 //  * whoever saw a connection close deletes members/<lost> (and `leader` if that was the leader) by a transaction that
 //    compares when it was created, and the generation; whoever saw silence writes suspect/
-//  * a worker of its generation that was there and is gone from the view: Abort, since nothing more can come of it
+//  * a worker of its generation that was there and is gone from the view: Abort, since nothing more can come of it; but
+//    if that was in another group, only after group_limit: its own may be about to keep its sums
 //  * after 2/3 of the TTL without a renewal: if it has known for 1/6 of it, and for a second at least, that a peer
 //    renewed more than half a TTL later than itself, fenced (Abort, Rejoin); if none did, the store is away for all,
 //    and training goes on up to outage_limit, then Rejoin
 //  * all it writes about a generation compares that `gen` is still the one it obeys; refused means that it is not
-//  * a donor says when it has handed its state over, and goes only then
+//  * a donor says when it has handed its state over. It keeps it, and stays, until somebody has made the first update
+//    with it: should the generation break before, the donor tells what it holds like everybody else
 //  * LeaveAsked: member record to kLeaving; leaves when a generation no longer needs it (handed over, or not named),
 //    with kCancelled → exit code 75; at the end of its time it leaves at once. ask/drain/<self> is the same
 //  * whoever cannot read the checkpoint to start from leaves and says so: others may have better luck, and if nobody
 //  has,
 //    a job that ends is better than one that tries for ever
 //  * so does whoever is found to be faulty
-//  * a drain that saves lets the leaving go once they stopped; one that ends the job, everybody who was there by then
+//  * a drain that saves lets the leaving go once they stopped; one that ends the job, everybody who was there by then,
+//    and if people asked for it, whoever returns
 class WorkerAgent {
  public:
   explicit WorkerAgent(AgentOptions options);
@@ -91,12 +96,14 @@ class WorkerAgent {
     bool ended = false;
     bool aborted = false;
     bool handed_over = false;
+    bool base_is_kept = false;  // handed_over: nobody is known to have made the first update
     bool first_update = false;
     Revision drain_obeyed = 0;
     bool asked_promise = false;
     std::optional<std::int64_t> promise;
     std::optional<HeldRecord> held;
     std::vector<Lost> lost;
+    std::optional<Tick> bereft;  // since when the view shows a loss in another group
     std::vector<WorkerId> seen;  // workers that were in the view since the generation was obeyed
     std::vector<Write> written;  // kHeld, kPromise, kReady: done, or refused for good
     bool is_running() const { return begun && !ended; }
@@ -129,12 +136,15 @@ class WorkerAgent {
   void look_at_renewals(Tick now);
   void look_at_generation(const View& view);
   void obey(GenerationRecord record, Revision modified);
-  void look_at_peers(const View& view);
+  void look_at_peers(const View& view, Tick now);
+  bool may_go_on_without(const WorkerId& peer, Tick now);
+  std::vector<WorkerId> vanished_workers(const View& view);
+  void look_after_donation(const View& view, bool lost_a_worker);
   void look_at_proposal(const View& view);
   void look_at_drain(const View& view);
   void look_at_leaving(const View& view, Tick now);
   void begin_if_connected();
-  bool is_stopped_for_spectators(const View& view) const;
+  bool is_stopped_for_spectators(const View& view, const DrainRecord& drain) const;
   bool is_needed() const;
   std::optional<DrainRecord> drain_of_part(const View& view) const;
 

@@ -16,6 +16,7 @@ void Copies::keep(const TrainingState& state) {
   TrainingState copy = state;
   copy.position = {state.version * kWindow};
   copy.gradients.clear();
+  copy.is_spoilt = false;
   std::erase_if(copy.history, [&](const Consumed& one) { return one.position >= copy.position.value; });
   versions_[state.version].owned = std::move(copy);
   forget_all_but_two();

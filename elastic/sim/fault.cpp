@@ -48,6 +48,7 @@ const std::vector<std::pair<Fault, std::string_view>>& table() {
       {Fault::kWallClockJumps, "wall clock jumps an hour"},
       {Fault::kFlapping, "worker flaps"},
       {Fault::kCrowdJoins, "64 workers join at once, some with a wrong spec or secret"},
+      {Fault::kBadGradient, "gradient that is no number, of one minibatch always or of one worker once"},
   };
   return rows;
 }

@@ -47,6 +47,7 @@ enum class Fault : std::uint8_t {
   kFileDamaged = 38,
   kFileDeleted = 40,
   kStaleCleanUp = 41,
+  kBadGradient = 43,
   kWallClockJumps = 45,
   kFlapping = 47,
   kCrowdJoins = 48,

@@ -28,7 +28,7 @@ void Incarnation::carry_out(const Begin& begin) {
   const bool is_holder = from && std::count(from->plan.workers.begin(), from->plan.workers.end(), id_) > 0;
   Run::Start start{
       begin.generation, view_.modified(process_.world().keys.generation()), *std::move(connection), {}, {}, head()};
-  if (is_holder) start.held = held_;
+  if (is_holder) start.held = begin.generation.base.kind == Base::Kind::kSums ? kept_ : held_;
   std::erase_if(copies_, [&](const auto& kept) { return !from || kept.first != from->attempt.generation; });
   if (!copies_.empty()) start.copies = copies_.begin()->second;
   run_ = std::make_shared<Run>(*this, std::move(start));
@@ -53,6 +53,7 @@ void Incarnation::carry_out(const Abort& /*abort*/) {
 
 void Incarnation::carry_out(const ReleaseBase& /*release*/) {
   held_.reset();
+  kept_.reset();
   copies_.clear();  // those of the present generation are with the run
 }
 
@@ -89,8 +90,10 @@ void Incarnation::on_training_ended(const TrainingEnded& ended) {
   broken_.reset();
   if (ended.how == TrainingEnded::How::kBroken) broken_ = run_->group_record();
   if (run_->result()) held_ = run_->result();
+  if (run_->kept()) kept_ = run_->kept();
   copies_[ended.attempt.generation] = run_->copies();
-  run_.reset();
+  const auto run = std::exchange(run_, nullptr);
+  for (const WorkerId& id : run->also_dead()) tell(PeerDied{ended.attempt, id});
 }
 
 // ---- peers ----

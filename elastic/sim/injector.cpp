@@ -12,7 +12,8 @@ Injector::Injector(World& world, Tick until) : world_(world), dice_(world.seed, 
 void Injector::begin() {
   const std::int64_t faults = dice_.between(1, 9);
   for (std::int64_t left = faults; left > 0; --left) {
-    Fault fault = all_faults()[dice_.below(std::ssize(all_faults()))];
+    // The last one comes with the seed: see bad_gradient().
+    Fault fault = all_faults()[dice_.below(std::ssize(all_faults()) - 1)];
     // A crowd is worth seeing now and then, and takes as long as fifty other faults.
     if (fault == Fault::kCrowdJoins && !dice_.one_in(12)) fault = Fault::kMostKilled;
     world_.queue.at(dice_.between(2'000, until_ / kMillisecond) * kMillisecond, [this, fault] { inject(fault); });

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "elastic/records.h"
+
 namespace everstep::elastic::sim {
 namespace {
 
@@ -29,11 +31,13 @@ const std::vector<std::pair<Mutation, std::string_view>>& table() {
       {Mutation::kMomentsNotSaved, "moments not saved"},
       {Mutation::kGradientsDropped, "accumulated gradients dropped at drain"},
       {Mutation::kVersionOffByOne, "weight version off by one after a flush"},
-      {Mutation::kSkipsNotSaved, "skip set not saved"},
+      {Mutation::kSkipsNotSaved, "skipped windows not saved"},
+      {Mutation::kSkipSetNotSaved, "skip set not saved"},
       {Mutation::kTimeoutIsFailure, "commit timeout taken as failure"},
       {Mutation::kBlindEviction, "eviction without create_revision compare"},
       {Mutation::kGuardJoinsEarly, "update exchange before the guards have their copies"},
       {Mutation::kOneVersionKept, "one version of copies kept instead of two"},
+      {Mutation::kKeptRunAgain, "minibatches that a group kept run again"},
   };
   return rows;
 }
@@ -47,6 +51,16 @@ bool evicts(const Txn& txn, const Keys& keys) {
   return std::any_of(txn.then.begin(), txn.then.end(), [&](const KvOp& op) {
     return op.kind == KvOp::Kind::kDelete && op.key.starts_with(keys.members());
   });
+}
+
+// In the generation that is opened.
+void forget_left_out(Txn& txn) {
+  for (KvOp& op : txn.then) {
+    auto generation = parse_generation(op.value);
+    if (!generation) continue;
+    generation->left_out.clear();
+    op.value = to_text(*generation);
+  }
 }
 
 template <typename Condition>
@@ -86,6 +100,7 @@ Txn mutated(Mutation mutation, const Keys& keys, Txn txn) {
   if (mutation == Mutation::kOpenWithoutHead && opens) {
     drop(txn, [&](const Compare& compare) { return compare.key == keys.head(); });
   }
+  if (mutation == Mutation::kSkipSetNotSaved && opens) forget_left_out(txn);
   if (mutation == Mutation::kActOnStaleRead && opens) {
     drop(txn, [&](const Compare& compare) { return compare.key != keys.leader(); });
   }

@@ -33,10 +33,12 @@ enum class Mutation : std::uint8_t {
   kGradientsDropped,
   kVersionOffByOne,
   kSkipsNotSaved,
+  kSkipSetNotSaved,
   kTimeoutIsFailure,
   kBlindEviction,
   kGuardJoinsEarly,
   kOneVersionKept,
+  kKeptRunAgain,
 };
 
 const std::vector<Mutation>& all_mutations();  // without kNone

@@ -26,6 +26,8 @@ struct ExchangeRecord {
   std::int64_t window = 0;
   Gradients gradients;
   std::vector<Consumed> consumed;
+  bool is_spoilt = false;            // one of the gradients is no number
+  std::optional<Position> origin{};  // the first such minibatch that was run by the sender in this generation
   WindowStop stop = WindowStop::kNo;
   bool writer_is_idle = false;
 };
@@ -34,6 +36,13 @@ struct ExchangeRecord {
 struct MoveRecord {
   TrainingState state;
   bool has_state = false;
+};
+
+// What the workers of a group tell each other after a death in another one.
+struct WordRecord {
+  bool may_keep = false;
+  std::int64_t version = 0;
+  std::int64_t started = 0;  // the last super-round
 };
 
 // The handshake: who speaks, to whom, in which try to connect. `token` is the sender's end of the connection.
@@ -45,7 +54,7 @@ struct Hello {
 };
 
 struct Frame {
-  enum class Kind : std::uint8_t { kMove, kExchange, kCopy, kRenewed };
+  enum class Kind : std::uint8_t { kMove, kExchange, kCopy, kWord, kRenewed };
 
   Kind kind = Kind::kExchange;
   Attempt attempt{};
@@ -56,6 +65,7 @@ struct Frame {
   std::shared_ptr<const ExchangeRecord> exchange{};
   std::shared_ptr<const MoveRecord> move{};
   std::shared_ptr<const CopyRecord> copy{};
+  std::shared_ptr<const WordRecord> word{};
 };
 
 // Between workers. What is sent while a connection is cut arrives when it heals, if the receiver still wants it then;

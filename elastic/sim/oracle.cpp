@@ -155,7 +155,11 @@ void Oracle::check_generation(const KvOp& op, const Before& before) {
     violated("CHAIN", name + " does not start from HEAD");
   }
   if (record->from && head && base.position < head->name.position) violated("CHAIN", name + " starts behind HEAD");
-  if (base.kind == Base::Kind::kCopies) ++recoveries_;
+  if (base.kind == Base::Kind::kCopies || base.kind == Base::Kind::kSums) ++recoveries_;
+  if (base.kind == Base::Kind::kSums) ++group_stops_;
+  for (const Position& position : record->left_out) {
+    if (!is_bad_data(world_.seed, position)) violated("ONCE", name + " leaves out a healthy minibatch");
+  }
   check_memory(*record, before);
 }
 

@@ -61,7 +61,8 @@ class Oracle {
   std::int64_t commits() const { return commits_; }
   std::int64_t generations() const { return generations_; }
   std::int64_t fallbacks() const { return fallbacks_; }
-  std::int64_t recoveries() const { return recoveries_; }                  // from copies
+  std::int64_t recoveries() const { return recoveries_; }                  // from copies, or what a group kept
+  std::int64_t group_stops() const { return group_stops_; }                // of these the latter
   std::int64_t shared_generations() const { return shared_generations_; }  // with more than one committer
 
  private:
@@ -90,6 +91,7 @@ class Oracle {
   std::int64_t generations_ = 0;
   std::int64_t fallbacks_ = 0;
   std::int64_t recoveries_ = 0;
+  std::int64_t group_stops_ = 0;
   std::int64_t shared_generations_ = 0;
 };
 

@@ -49,6 +49,7 @@ void Run::begin() {
   switch (start_.generation.base.kind) {
     case Base::Kind::kMemory:
     case Base::Kind::kCopies:
+    case Base::Kind::kSums:
       send_held();
       break;
     case Base::Kind::kCheckpoint:
@@ -82,6 +83,10 @@ void Run::take(const Frame& frame) {
     if (std::exchange(waits_for_copies_, false)) exchange();
     return;
   }
+  if (frame.kind == Frame::Kind::kWord) {
+    words_.try_emplace(frame.from, *frame.word);
+    return take_words();
+  }
   auto& records = exchanges_[frame.exchange->window];
   if (records.emplace(frame.from, *frame.exchange).second) arrivals_.push_back(frame.from);
   take_exchanges();
@@ -101,7 +106,9 @@ std::optional<TrainingState> Run::held_state() const {
 
 // Who is asked for the base.
 std::vector<WorkerId> Run::holders() const {
-  if (start_.generation.base.kind == Base::Kind::kMemory) return start_.generation.from->plan.workers;
+  const Base& base = start_.generation.base;
+  if (base.kind == Base::Kind::kMemory) return start_.generation.from->plan.workers;
+  if (base.kind == Base::Kind::kSums) return plan_of_group(start_.generation.from->plan, base.group).workers;
   std::vector<WorkerId> ids;
   for (const CopyHolder& holder : start_.generation.holders) ids.push_back(holder.id);
   return ids;
@@ -131,9 +138,10 @@ void Run::send_held() {
   take_moves();
 }
 
-// Of every block the first group's owner that is connected gives its state; copies are all alike.
+// Of every block the first group's owner that is connected gives its state; copies are all alike, and of a group that
+// kept its sums each has blocks of its own.
 bool Run::takes_state_from(const WorkerId& holder, int block) const {
-  if (start_.generation.base.kind == Base::Kind::kCopies) return true;
+  if (start_.generation.base.kind != Base::Kind::kMemory) return true;
   const scheduler::Plan& from = start_.generation.from->plan;
   const std::vector<WorkerId> connected = start_.generation.group.connected();
   for (int group = 0; group < from.width; ++group) {
@@ -166,6 +174,7 @@ void Run::take_moves() {
       all.insert(all.end(), gradients.begin(), gradients.end());
     }
     merged.version = move.state.version;
+    merged.is_spoilt = merged.is_spoilt || move.state.is_spoilt;
     merged.skipped = move.state.skipped;
     merged.history.insert(merged.history.end(), move.state.history.begin(), move.state.history.end());
   }
@@ -243,7 +252,11 @@ std::int64_t Run::promise() {
   return *promised_;
 }
 
+// A window of which a group kept sums is run to its end.
 void Run::stop_at_round(std::int64_t round) {
+  const std::int64_t super_round = std::int64_t{plan().depth} * plan().width;
+  const bool has_sums = start_.generation.base.kind == Base::Kind::kSums;
+  if (has_sums) round = std::max(round, (kWindow + super_round - 1) / super_round - 1);
   if (!last_round_) last_round_ = round;
   if (std::exchange(waits_for_stop_, false)) later(0, [this] { start_round(); });
 }
@@ -260,6 +273,7 @@ void Run::peer_lost(const WorkerId& id, bool is_dead) {
   // A donor that has given all it had is no loss.
   const bool is_worker = std::find(plan().workers.begin(), plan().workers.end(), id) != plan().workers.end();
   if (is_training_ && !is_worker) return;
+  if (is_training_ && is_dead && is_of_another_group(id)) return lost_another_group(id);
   break_off(broken("a peer was lost"), std::pair(id, is_dead));
 }
 
@@ -300,8 +314,10 @@ HeldRecord Run::held_copies() const {
   return held;
 }
 
-void Run::break_off(const Error& error, std::optional<std::pair<WorkerId, bool>> lost) {
+void Run::break_off(const Error& error, std::optional<std::pair<WorkerId, bool>> lost,
+                    std::optional<AnomalyReport> anomaly) {
   TrainingEnded ended{start_.generation.group.attempt, TrainingEnded::How::kBroken, held_copies(), {}, false, error};
+  ended.held.anomaly = anomaly;
   if (lost && !is_aborted_) {
     ended.lost = lost->first;
     ended.lost_is_dead = lost->second;

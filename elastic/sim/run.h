@@ -34,7 +34,7 @@ class Run : public std::enable_shared_from_this<Run> {
     GenerationRecord generation;
     Revision opened = 0;
     Connection connection;
-    std::shared_ptr<const Holding> held;   // base kMemory
+    std::shared_ptr<const Holding> held;   // base kMemory, kSums
     std::shared_ptr<const Copies> copies;  // base kCopies
     std::optional<HeadDocument> head;
   };
@@ -55,6 +55,8 @@ class Run : public std::enable_shared_from_this<Run> {
   void abort();
 
   const std::shared_ptr<const Holding>& result() const { return result_; }  // after it ended in order
+  const std::shared_ptr<const Holding>& kept() const { return kept_; }      // after its group stopped by itself
+  const std::vector<WorkerId>& also_dead() const { return also_dead_; }     // before it had ended
   const GroupRecord& group_record() const { return start_.generation.group; }
   const std::shared_ptr<Copies>& copies() const { return copies_; }
   Tick window_time() const { return window_time_; }
@@ -83,6 +85,8 @@ class Run : public std::enable_shared_from_this<Run> {
   void start_round();
   void finish_round();
   void compute(std::int64_t from, std::int64_t to);
+  bool spoils(Position position);
+  std::optional<AnomalyReport> anomaly_of(const std::vector<ExchangeRecord>& records) const;
   void share_copy();
   void exchange();
   void take_exchanges();
@@ -91,8 +95,18 @@ class Run : public std::enable_shared_from_this<Run> {
   void save();
   void save_and_end();
 
+  // A death in another group: run_group.cpp.
+  std::vector<WorkerId> group_members() const;
+  bool is_of_another_group(const WorkerId& id) const;
+  bool is_settled(std::int64_t position) const;
+  void lost_another_group(const WorkerId& id);
+  void take_words();
+  bool goes_its_own_way();
+  void end_in_group();
+
   void end_in_order(TrainingEnded::How how);
-  void break_off(const Error& error, std::optional<std::pair<WorkerId, bool>> lost);
+  void break_off(const Error& error, std::optional<std::pair<WorkerId, bool>> lost,
+                 std::optional<AnomalyReport> anomaly = {});
   HeldRecord held_copies() const;
   void finish(TrainingEnded ended);
 
@@ -111,6 +125,7 @@ class Run : public std::enable_shared_from_this<Run> {
   std::map<std::int64_t, std::map<WorkerId, ExchangeRecord>> exchanges_;  // by window
   std::vector<WorkerId> arrivals_;                                        // of the present window's, in their order
   std::vector<Consumed> consumed_;                                        // by this worker, of the unfinished window
+  std::optional<Position> origin_;                                        // of what is no number in it
   bool is_exchanging_ = false;
   bool waits_for_copies_ = false;  // before it may join the exchange
   std::int64_t cursor_error_ = 0;  // of a worker that goes by a cursor of its own
@@ -123,6 +138,11 @@ class Run : public std::enable_shared_from_this<Run> {
   Tick window_began_ = 0;
   Tick window_time_ = 0;
   std::shared_ptr<const Holding> result_;
+  std::optional<WorkerId> lost_;            // of another group
+  std::vector<WorkerId> also_dead_;         // besides
+  std::map<WorkerId, WordRecord> words_;    // of this group
+  std::optional<std::int64_t> group_stop_;  // the last super-round of this group
+  std::shared_ptr<const Holding> kept_;
 };
 
 }  // namespace everstep::elastic::sim

@@ -11,6 +11,7 @@ namespace everstep::elastic::sim {
 
 void Run::start_round() {
   Process& process = self_.process();
+  if (goes_its_own_way()) return;
   if (promised_ && !last_round_ && round_ > *promised_ + 1) {
     waits_for_stop_ = true;
     return;
@@ -34,7 +35,7 @@ void Run::finish_round() {
   compute(begin, end);
   state_.position = {end};
   ++round_;
-  if (end == window_end) {
+  if (end == window_end && !lost_) {
     exchange();
   } else {
     start_round();
@@ -47,16 +48,46 @@ void Run::compute(std::int64_t from, std::int64_t to) {
   const std::int64_t first = std::min(to, from + std::int64_t{group()} * plan().depth);
   const std::int64_t end = std::min(to, first + plan().depth);
   for (std::int64_t position = first; position < end; ++position) {
+    if (is_settled(position)) continue;
     Consumed minibatch{position, position};
     if (process.world().mutation == Mutation::kCursorPerWorker) {
       minibatch.sample = position + cursor_error_;
       process.data_cursor = minibatch.sample + 1;
     }
+    if (stage() == plan().depth - 1) consumed_.push_back(minibatch);
+    const auto& left_out = start_.generation.left_out;
+    if (std::find(left_out.begin(), left_out.end(), Position{position}) != left_out.end()) continue;
     for (const auto& [block, state] : state_.blocks) {
       state_.gradients[block].push_back({position, gradient_of(process.world().seed, block, minibatch, state)});
     }
-    if (stage() == plan().depth - 1) consumed_.push_back(minibatch);
+    if (!spoils({position})) continue;
+    state_.is_spoilt = true;
+    if (!origin_) origin_ = {position};
   }
+}
+
+// Where it first comes in.
+bool Run::spoils(Position position) {
+  World& world = self_.process().world();
+  const auto bad = bad_gradient(world.seed);
+  if (stage() != 0 || !bad || bad->position != position) return false;
+  if (!bad->always && std::exchange(world.has_spoilt, true)) return false;
+  world.faults.add(Fault::kBadGradient);
+  return true;
+}
+
+// As trainer/anomaly.h does.
+std::optional<AnomalyReport> Run::anomaly_of(const std::vector<ExchangeRecord>& records) const {
+  AnomalyReport report{.window = state_.version, .repeats = true};
+  bool is_spoilt = false;
+  for (std::size_t at = 0; at < records.size(); ++at) {
+    is_spoilt = is_spoilt || records[at].is_spoilt;
+    const auto& origin = records[at].origin;
+    if (!origin || (report.minibatch && *report.minibatch <= *origin)) continue;
+    report.minibatch = origin;
+    report.suspect = plan().workers[at];
+  }
+  return is_spoilt ? std::optional(report) : std::nullopt;
 }
 
 // At a window's beginning. Of the groups, whose owners have the same, one sends it to the guards.
@@ -89,6 +120,8 @@ void Run::exchange() {
   record->window = state_.version;
   record->gradients = state_.gradients;
   record->consumed = consumed_;
+  record->is_spoilt = state_.is_spoilt;
+  record->origin = origin_;
   record->stop = stop_;
   record->writer_is_idle = writer_.is_idle();
   is_exchanging_ = true;
@@ -124,14 +157,21 @@ void Run::take_exchanges() {
 void Run::update(const std::vector<ExchangeRecord>& records) {
   World& world = self_.process().world();
   const std::int64_t window = state_.version;
+  const auto anomaly = anomaly_of(records);
+  const auto& trial = start_.generation.trial;
+  const bool is_last_try = trial && trial->skips && trial->report.window == window;
+  if (anomaly && !is_last_try) {
+    return break_off({ErrorCode::kDataLoss, "a gradient is no number", ""}, std::nullopt, anomaly);
+  }
   std::vector<Consumed> consumed;
   for (const ExchangeRecord& record : records) {
     consumed.insert(consumed.end(), record.consumed.begin(), record.consumed.end());
   }
   std::sort(consumed.begin(), consumed.end());
   state_.history.insert(state_.history.end(), consumed.begin(), consumed.end());
+  std::sort(state_.history.begin(), state_.history.end());  // what a group kept is in it already
   consumed_.clear();
-  if (is_skipped(world.seed, window)) {
+  if (anomaly || is_skipped(world.seed, window)) {
     state_.skipped.insert(window);
   } else {
     for (auto& [block, state] : state_.blocks) {
@@ -145,6 +185,8 @@ void Run::update(const std::vector<ExchangeRecord>& records) {
     }
   }
   state_.gradients.clear();
+  state_.is_spoilt = false;
+  origin_.reset();
   ++state_.version;
   share_copy();
   after_update(records);

@@ -130,6 +130,7 @@ class Simulation {
     report.commits = world_.oracle.commits();
     report.generations = world_.oracle.generations();
     report.recoveries = world_.oracle.recoveries();
+    report.group_stops = world_.oracle.group_stops();
     report.resumes = resumes_;
     report.shared_generations = world_.oracle.shared_generations();
     return report;

@@ -25,7 +25,8 @@ struct SimulationReport {
   std::uint64_t events = 0;
   std::int64_t commits = 0;
   std::int64_t generations = 0;
-  std::int64_t recoveries = 0;          // from copies in memory
+  std::int64_t recoveries = 0;          // from memory after a loss
+  std::int64_t group_stops = 0;         // of these from what a group kept
   std::int64_t resumes = 0;             // by an operator, because HEAD or the store could not be trusted
   std::int64_t shared_generations = 0;  // in which leadership passed on between two commits
 

@@ -27,6 +27,18 @@ std::uint64_t gradient_of(std::uint64_t seed, int block, const Consumed& minibat
 
 bool is_skipped(std::uint64_t seed, std::int64_t window) { return mixed({seed, 1, word(window)}) % 7 == 0; }
 
+std::optional<BadGradient> bad_gradient(std::uint64_t seed) {
+  const std::uint64_t drawn = mixed({seed, 2});
+  if (drawn % 4 > 1) return std::nullopt;
+  return BadGradient{{kWindow + static_cast<std::int64_t>((drawn >> 8U) % (std::uint64_t{8} * kWindow))},
+                     drawn % 4 == 0};
+}
+
+bool is_bad_data(std::uint64_t seed, Position position) {
+  const auto bad = bad_gradient(seed);
+  return bad && bad->always && bad->position == position;
+}
+
 BlockState updated(const BlockState& before, const std::vector<Gradient>& gradients, std::int64_t version) {
   std::uint64_t sum = 0;
   for (const Gradient& gradient : gradients) sum = std::rotl(sum, 7) + gradient.value;
@@ -52,6 +64,7 @@ void Reference::advance() {
     for (int block = 0; block < kBlocks; ++block) {
       std::vector<Gradient> gradients;
       for (std::int64_t at = window * kWindow; at < (window + 1) * kWindow; ++at) {
+        if (is_bad_data(seed_, {at})) continue;
         gradients.push_back({at, gradient_of(seed_, block, {at, at}, next[block])});
       }
       next[block] = updated(next[block], gradients, window);

@@ -49,6 +49,7 @@ struct TrainingState {
   std::int64_t version = 0;
   std::map<int, BlockState> blocks;  // those that it has
   Gradients gradients;               // of an unfinished window
+  bool is_spoilt = false;            // one of them is no number
   std::set<std::int64_t> skipped;    // windows
   std::vector<Consumed> history;     // since the last checkpoint at least, ascending
 };
@@ -59,6 +60,15 @@ std::uint64_t gradient_of(std::uint64_t seed, int block, const Consumed& minibat
 
 // Whether the window's gradient is not finite, so that its update is left out.
 bool is_skipped(std::uint64_t seed, std::int64_t window);
+
+// A minibatch whose gradient is no number, if there is one: always, so that training can only go on without it, or on
+// the worker that comes to it first.
+struct BadGradient {
+  Position position;
+  bool always = false;
+};
+std::optional<BadGradient> bad_gradient(std::uint64_t seed);
+bool is_bad_data(std::uint64_t seed, Position position);
 
 // The sum depends on the order, as floating point does: callers bring it into that of the minibatches.
 BlockState updated(const BlockState& before, const std::vector<Gradient>& gradients, std::int64_t version);

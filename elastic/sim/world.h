@@ -99,6 +99,7 @@ class World {
   std::optional<std::string> operator_wanted;
   std::optional<Violation> violation;  // the first
   bool is_over = false;                // the job is finished, or was stopped
+  bool has_spoilt = false;             // a worker has made the mistake of bad_gradient() that is made once
 
  private:
   Dice dice_;

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "launcher/elastic/etcd_process.h"
 
 namespace everstep::elastic {
 namespace {
@@ -174,7 +175,7 @@ void EtcdCluster::start(Server& server) const {
                              "--cert-file=" + certificates_->certificate, "--key-file=" + certificates_->key});
   }
   args.insert(args.end(), more_arguments_.begin(), more_arguments_.end());
-  auto process = launcher::EtcdProcess::start(args, directory_.path() / (server.name + ".log"));
+  auto process = launcher::start_etcd(args, directory_.path() / (server.name + ".log"));
   EVERSTEP_CHECK(process.ok(), process.error().line());
   server.process.emplace(std::move(*process));
 }

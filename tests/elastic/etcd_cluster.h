@@ -10,7 +10,7 @@
 
 #include "elastic/etcd_client.h"
 #include "elastic/kv_store.h"
-#include "launcher/elastic/etcd_process.h"
+#include "launcher/child_process.h"
 #include "tests/temporary_directory.h"
 
 namespace everstep::elastic {
@@ -56,7 +56,7 @@ class EtcdCluster {
     std::string name;
     std::string url;
     std::string peer_url;
-    std::optional<launcher::EtcdProcess> process{};
+    std::optional<launcher::ChildProcess> process{};
   };
 
   bool try_to_start(int servers);

@@ -23,8 +23,9 @@ TEST(Faults, AllAppear) {
 TEST(Faults, AreTheRowsOfTheMatrixThatConcernTheControlPlane) {
   std::set<int> numbers;
   for (const Fault fault : all_faults()) numbers.insert(number_of(fault));
-  EXPECT_EQ(numbers, (std::set<int>{1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 15, 16, 17, 18, 19, 20, 21, 22,
-                                    23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 34, 35, 36, 37, 38, 40, 41, 45, 47, 48}));
+  EXPECT_EQ(numbers,
+            (std::set<int>{1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 15, 16, 17, 18, 19, 20, 21, 22,
+                           23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 34, 35, 36, 37, 38, 40, 41, 43, 45, 47, 48}));
 }
 
 }  // namespace

@@ -28,5 +28,7 @@ TEST(Found, ALateAcknowledgementThatTookTheNextOnesAway) { expect_holds(7647); }
 
 TEST(Found, ADonorThatLeftBeforeItHadHandedOver) { expect_holds(33401); }
 
+TEST(Found, AMinibatchThatWasNotLeftOutBecauseAStopHadCutItsWindowInTwo) { expect_holds(19007); }
+
 }  // namespace
 }  // namespace everstep::elastic::sim

@@ -48,15 +48,18 @@ TEST(Seed, CommitsMuchOftenChangesGenerationsAndRecoversFromMemory) {
   std::int64_t commits = 0;
   std::int64_t generations = 0;
   std::int64_t recoveries = 0;
+  std::int64_t group_stops = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const SimulationReport report = simulate({.seed = seed});
     commits += report.commits;
     generations += report.generations;
     recoveries += report.recoveries;
+    group_stops += report.group_stops;
   }
   EXPECT_GT(commits, 100);
   EXPECT_GT(generations, 40);
   EXPECT_GT(recoveries, 10);
+  EXPECT_GT(group_stops, 3);
 }
 
 }  // namespace

@@ -156,5 +156,64 @@ TEST(BaseChoice, GoesBackToTheBaseOfAGenerationThatNeverUpdated) {
   EXPECT_EQ(choice.from->attempt.generation, Generation{3});
 }
 
+// ---- what a group kept ----
+
+// Two groups of two.
+GenerationRecord wide() {
+  GenerationRecord generation = present();
+  generation.group.plan.width = 2;
+  generation.group.plan.workers = {worker(1), worker(2), worker(3), worker(4)};
+  return generation;
+}
+
+HeldRecord kept(std::int64_t position, int group, int rounds, std::int64_t generation = 4) {
+  HeldRecord held = copies({owned(position)});
+  held.kept = {{generation}, {position}, group, rounds};
+  return held;
+}
+
+TEST(BaseChoice, IsWhatAGroupKeptIfAllOfItSaySo) {
+  const auto choice =
+      choose_base(wide(), {{worker(1), copies({owned(16)})}, {worker(3), kept(16, 1, 2)}, {worker(4), kept(16, 1, 2)}},
+                  head(16), {worker(1), worker(3), worker(4)});
+  EXPECT_EQ(choice.base, (Base{Kind::kSums, {16}, {}, 1, 2}));
+  EXPECT_EQ(choice.from, wide().group);
+  EXPECT_TRUE(choice.holders.empty());
+}
+
+TEST(BaseChoice, IsCopiesIfThoseOfAGroupSayDifferentThings) {
+  const auto kind = [](const HeldRecord& one, const HeldRecord& other) {
+    return choose_base(wide(), {{worker(3), one}, {worker(4), other}}, head(8), {}).base.kind;
+  };
+  EXPECT_EQ(kind(kept(16, 1, 2), kept(16, 1, 2)), Kind::kSums);
+  EXPECT_EQ(kind(kept(16, 1, 2), kept(16, 1, 1)), Kind::kCopies);
+  EXPECT_EQ(kind(kept(16, 1, 2), copies({owned(16)})), Kind::kCopies);
+  EXPECT_EQ(kind(kept(16, 0, 2), kept(16, 0, 2)), Kind::kCopies);        // not their group
+  EXPECT_EQ(kind(kept(16, 1, 2, 3), kept(16, 1, 2, 3)), Kind::kCopies);  // of another generation
+}
+
+TEST(BaseChoice, OfWhatGroupsKeptIsNeverBehindHeadOrNewerCopies) {
+  std::map<WorkerId, HeldRecord> held{{worker(3), kept(16, 1, 2)}, {worker(4), kept(16, 1, 2)}};
+  EXPECT_EQ(choose_base(wide(), held, head(20), {}).base.kind, Kind::kCheckpoint);
+  held[worker(1)] = held[worker(2)] = copies({owned(24)});
+  EXPECT_EQ(choose_base(wide(), held, head(8), {}).base, (Base{Kind::kCopies, {24}, {}}));
+}
+
+TEST(BaseChoice, OfTwoGroupsIsTheOneThatHasRunMost) {
+  std::map<WorkerId, HeldRecord> held{{worker(1), kept(16, 0, 1)},
+                                      {worker(2), kept(16, 0, 1)},
+                                      {worker(3), kept(16, 1, 2)},
+                                      {worker(4), kept(16, 1, 2)}};
+  EXPECT_EQ(choose_base(wide(), held, head(8), {}).base, (Base{Kind::kSums, {16}, {}, 1, 2}));
+}
+
+TEST(BaseChoice, MayBeWhatAGroupKeptOfTheGenerationBefore) {
+  GenerationRecord next = present(wide().group);
+  next.group.attempt = {{5}, 1};
+  const auto choice = choose_base(next, {{worker(3), kept(16, 1, 2)}, {worker(4), kept(16, 1, 2)}}, head(8), {});
+  EXPECT_EQ(choice.base, (Base{Kind::kSums, {16}, {}, 1, 2}));
+  EXPECT_EQ(choice.from, wide().group);
+}
+
 }  // namespace
 }  // namespace everstep::elastic::test

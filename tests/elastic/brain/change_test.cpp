@@ -54,6 +54,10 @@ TEST_F(Training, LetsALeaverHandOverAndGo) {
   EXPECT_THAT(cluster.generation()->group.plan.workers, ElementsAre(worker(1), worker(3)));
   EXPECT_THAT(cluster.effects_of<Exit>(2), IsEmpty());
   cluster.end_training(2, How::kHandedOver, {});
+  cluster.settle(10);
+  EXPECT_THAT(cluster.effects_of<Exit>(2), IsEmpty()) << "nobody has made an update with what it gave";
+  cluster.tell(1, FirstUpdate{cluster.generation()->group.attempt});
+  cluster.settle(10);
   ASSERT_THAT(cluster.effects_of<Exit>(2), SizeIs(1));
   EXPECT_EQ(cluster.effects_of<Exit>(2).front().error->code, ErrorCode::kCancelled);
 }
@@ -79,10 +83,38 @@ TEST_F(Training, GoesOnWithoutADonorThatHandedOver) {
   EXPECT_EQ(number(), 2);
 }
 
+// What only the donor has must outlive those whom it was given to.
+TEST_F(Training, StartsAgainFromADonorThatHandedOverWhenAReceiverDiesBeforeTheFirstUpdate) {
+  cluster.tell(2, LeaveAsked{"SIGTERM", 0});
+  cluster.settle(10);
+  ASSERT_EQ(number(), 2);
+  cluster.end_training(2, How::kHandedOver, {});
+  cluster.kill(3);
+  cluster.settle(60);
+  cluster.settle(3000);
+  ASSERT_EQ(number(), 3);
+  EXPECT_EQ(cluster.generation()->base, (Base{Base::Kind::kMemory, {8}, {}}));
+  EXPECT_THAT(cluster.generation()->group.donors, ElementsAre(worker(2)));
+  EXPECT_THAT(cluster.effects_of<Exit>(2), IsEmpty());
+}
+
+TEST_F(Training, ADonorWhoseTimeIsOverWaitsForNobody) {
+  cluster.tell(2, LeaveAsked{"SIGTERM", 0});
+  cluster.settle(10);
+  ASSERT_THAT(cluster.generation()->group.donors, ElementsAre(worker(2)));
+  cluster.end_training(2, How::kHandedOver, {});
+  cluster.tell(2, LeaveAsked{"a notice of the cloud", 500});
+  EXPECT_THAT(cluster.effects_of<Exit>(2), IsEmpty());
+  cluster.settle(600);
+  EXPECT_THAT(cluster.effects_of<Exit>(2), SizeIs(1));
+  EXPECT_EQ(number(), 2);
+}
+
 TEST_F(Training, StopsInsideAWindowAtTheRoundAfterTheHighestPromised) {
   cluster.drains = false;
   const Attempt attempt = cluster.generation()->group.attempt;
-  cluster.write({{}, {put(cluster.keys().drain(), to_text(DrainRecord{attempt, true, {}, false, false, "hurry"}))}});
+  cluster.write(
+      {{}, {put(cluster.keys().drain(), to_text(DrainRecord{attempt, true, {}, false, false, false, "hurry"}))}});
   cluster.settle();
   for (const int number : {1, 2, 3}) {
     ASSERT_THAT(cluster.effects_of<PromiseRound>(number), SizeIs(1));
@@ -113,7 +145,7 @@ TEST_F(Training, DoesNotWaitForADrainInWhichSomebodyNeverBegan) {
   const Attempt attempt = cluster.generation()->group.attempt;
   const HeldRecord before{false, Position{8}, Generation{attempt.generation.value - 1}};
   cluster.write({{},
-                 {put(cluster.keys().drain(), to_text(DrainRecord{attempt, false, {}, false, false, "a join"})),
+                 {put(cluster.keys().drain(), to_text(DrainRecord{attempt, false, {}, false, false, false, "a join"})),
                   put(cluster.keys().held(attempt, worker(3)), to_text(before))}});
   cluster.settle(60);
   cluster.settle(3000);
@@ -172,6 +204,28 @@ TEST_F(Training, BeginsAnewWithThoseWhoComeAfterAStop) {
   cluster.settle();
   for (const int number : {1, 2, 3}) cluster.kill(number);
   cluster.add(4);
+  cluster.settle();
+  cluster.settle(60'000);
+  EXPECT_THAT(cluster.effects_of<Exit>(4), IsEmpty());
+  EXPECT_EQ(number(), 2);
+}
+
+// Found by chaos (seed 1029): a worker whose network was cut came back just after the stop, and stayed alone.
+TEST_F(Training, DoesNotBeginAnewWithWhoeverWasOnlyCutOff) {
+  cluster.write({{}, {put(cluster.keys().stop_request(), "")}});
+  cluster.settle();
+  for (const int number : {1, 2, 3}) cluster.kill(number);
+  cluster.add(4, true, true);
+  cluster.settle();
+  EXPECT_THAT(cluster.effects_of<Exit>(4), SizeIs(1));
+  EXPECT_EQ(number(), 1);
+}
+
+TEST_F(Training, GoesOnWithWhoeverWasCutOffWhenAllOthersHadToLeave) {
+  for (const int number : {1, 2, 3}) cluster.tell(number, LeaveAsked{"SIGTERM", 0});
+  cluster.settle();
+  for (const int number : {1, 2, 3}) cluster.kill(number);
+  cluster.add(4, true, true);
   cluster.settle();
   cluster.settle(60'000);
   EXPECT_THAT(cluster.effects_of<Exit>(4), IsEmpty());

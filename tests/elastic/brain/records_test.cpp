@@ -19,6 +19,8 @@ GenerationRecord sample_generation() {
   record.from->attempt = {{6}, 1};
   record.from->donors.clear();
   record.reason = "worker-4 left\nand \\ more";
+  record.left_out = {{100}, {1'000'000'000'000}};
+  record.trial = AnomalyTrial{{12, Position{100}, worker(2), true, 0.1}, 2, false, true};
   return record;
 }
 
@@ -45,12 +47,16 @@ TEST(Records, ReadBackWhatTheyWrite) {
   expect_round_trip(HeadRecord{3, {2}, {64}, std::string(64, 'c'), "{\n}\n"}, &parse_head_record);
   expect_round_trip(sample_generation().group, &parse_group);
   expect_round_trip(sample_generation(), &parse_generation);
-  expect_round_trip(DrainRecord{{{3}, 1}, true, 5, false, true, "r"}, &parse_drain);
+  expect_round_trip(DrainRecord{{{3}, 1}, true, 5, false, true, true, "r"}, &parse_drain);
   expect_round_trip(PreparedRecord{false, "refused"}, &parse_prepared);
   expect_round_trip(PromiseRecord{17}, &parse_promise);
   expect_round_trip(HeldRecord{false, Position{8}, Generation{2}}, &parse_held);
   expect_round_trip(HeldRecord{}, &parse_held);
   expect_round_trip(HeldRecord{false, {}, {}, {{{2}, {16}, true, false}, {{2}, {8}, true, true}}}, &parse_held);
+  expect_round_trip(HeldRecord{false, {}, {}, {{{2}, {16}, true, false}}, {}, KeptSums{{2}, {16}, 1, 3}}, &parse_held);
+  GenerationRecord sums = sample_generation();
+  sums.base = {Base::Kind::kSums, {16}, {}, 1, 2};
+  expect_round_trip(sums, &parse_generation);
   expect_round_trip(SuspectRecord{true, "closed"}, &parse_suspect);
   expect_round_trip(AckRecord{"shard", "", 0.25}, &parse_ack);
   expect_round_trip(QuarantineRecord{2, 4}, &parse_quarantine);
@@ -77,6 +83,20 @@ TEST(Records, RefuseABaseInMemoryThatNobodyHolds) {
   GenerationRecord record = sample_generation();
   record.from.reset();
   EXPECT_FALSE(parse_generation(to_text(record)));
+}
+
+TEST(Records, RefuseSumsThatNoGroupCanHaveKept) {
+  const auto reads = [](const Base& base) {
+    GenerationRecord record = sample_generation();
+    record.base = base;
+    return parse_generation(to_text(record)).ok();
+  };
+  EXPECT_TRUE(reads({Base::Kind::kSums, {16}, {}, 1, 2}));
+  EXPECT_FALSE(reads({Base::Kind::kSums, {16}, {}, 2, 2}));
+  EXPECT_FALSE(reads({Base::Kind::kSums, {16}, {}, -1, 2}));
+  EXPECT_FALSE(reads({Base::Kind::kSums, {16}, {}, 1, 0}));
+  EXPECT_FALSE(reads({Base::Kind::kSums, {17}, {}, 1, 2}));
+  EXPECT_FALSE(reads({Base::Kind::kMemory, {16}, {}, 1, 2}));
 }
 
 TEST(Records, RefuseSettingsOutOfOrder) {

@@ -34,13 +34,17 @@ void SmallCluster::refresh() {
   watched_ = store_.revision();
 }
 
-void SmallCluster::add(std::uint64_t number, bool is_warm) {
+void SmallCluster::add(std::uint64_t number, bool is_warm, bool returns) {
   const WorkerId id = worker(number);
   const LeaseId lease = store_.grant();
   MemberRecord self{id, "worker-" + std::to_string(number), "host", "address", MemberState::kWarming, "", 0, ""};
-  AgentOptions agent{keys_, self, std::string(kSpec), lease, 10 * kTicksPerSecond, 60 * kTicksPerSecond, {}, {}};
+  AgentOptions agent{.keys = keys_, .self = self, .spec = std::string(kSpec), .is_authentic = {}, .sign = {}};
+  agent.lease = lease;
+  agent.lease_ttl = 10 * kTicksPerSecond;
+  agent.outage_limit = 60 * kTicksPerSecond;
+  agent.returns = returns;
   CoordinatorOptions options{
-      .keys = keys_, .self = id, .first_generation = Generation{1}, .is_authentic = {}, .plan = wide_plan, .nonce = {}};
+      .keys = keys_, .self = id, .first_generation = Generation{1}, .is_authentic = {}, .plan = plan, .nonce = {}};
   options.lease = lease;
   options.min_workers = min_workers_;
   options.join_debounce = 2000 * kMillisecond;
@@ -48,6 +52,8 @@ void SmallCluster::add(std::uint64_t number, bool is_warm) {
   options.death_debounce = 50 * kMillisecond;
   options.prepare_limit = 10 * kTicksPerSecond;
   options.held_limit = kTicksPerSecond;
+  options.rebalances = rebalances;
+  options.window_time = window_time;
   options.nonce = [this] { return ++nonces_; };
   workers_.emplace(id, Worker{WorkerAgent(agent), Coordinator(options), lease, {}, {}, {}});
   if (is_warm) tell(number, Warmed{});

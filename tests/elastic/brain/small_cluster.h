@@ -23,7 +23,7 @@ class SmallCluster {
  public:
   explicit SmallCluster(int min_workers = 1);
 
-  void add(std::uint64_t number, bool is_warm = true);
+  void add(std::uint64_t number, bool is_warm = true, bool returns = false);
   void kill(std::uint64_t number);  // the lease goes with it
   void tell(std::uint64_t number, const AgentEvent& event);
   void end_training(std::uint64_t number, TrainingEnded::How how, HeldRecord held,
@@ -56,6 +56,11 @@ class SmallCluster {
     }
     return found;
   }
+
+  // Of workers that are added from now on.
+  decltype(CoordinatorOptions::plan) plan = wide_plan;
+  decltype(CoordinatorOptions::window_time) window_time;
+  bool rebalances = false;
 
   bool drains = true;
   std::vector<HeldCopy> copies;  // what workers that break off have

@@ -10,6 +10,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 constexpr Tick kTtl = 9 * kTicksPerSecond;
+constexpr Tick kGroupLimit = kTicksPerSecond;
 
 // Asked directly, with a view that the test makes.
 class Agent : public testing::Test {
@@ -39,7 +40,9 @@ class Agent : public testing::Test {
                                  kTtl,
                                  60 * kTicksPerSecond,
                                  {},
-                                 {}}};
+                                 {},
+                                 kGroupLimit,
+                                 false}};
 };
 
 TEST_F(Agent, SendsTheSameAgainWhenNobodyKnowsWhatBecameOfARegistration) {
@@ -178,6 +181,41 @@ TEST_F(TrainingAgent, ForgetsOldCopiesWithTheFirstUpdate) {
   EXPECT_EQ(held->copies, std::vector{next});
 }
 
+// Its own group, which is this worker alone, may stop by itself and keep its sums.
+TEST_F(TrainingAgent, GivesItsGroupTimeAfterALossInAnotherOne) {
+  view.apply({{true, {keys.member(worker(2)), "", 2, 20, 0}}});
+  const Decision waits = step(Looked{}, 7);
+  EXPECT_THAT(all<Abort>(waits), IsEmpty());
+  EXPECT_EQ(waits.wake_at, 7 + kGroupLimit);
+  EXPECT_THAT(all<Abort>(step(Looked{}, 6 + kGroupLimit)), IsEmpty());
+  EXPECT_THAT(all<Abort>(step(Looked{}, 7 + kGroupLimit)), SizeIs(1));
+}
+
+TEST_F(TrainingAgent, BreaksOffAtOnceWhenItsOwnGroupLostAWorker) {
+  GenerationRecord record{group_of(2, 6), worker(2), {}, std::nullopt, ""};
+  record.group.plan.depth = 2;
+  record.group.plan.width = 1;
+  record.group.plan.cuts = {0, 2, 4};
+  record.group.plan.guards.clear();
+  told_after(broken({{1}, 5}, {}));
+  view.apply({{false, {keys.generation(), to_text(record), 20, 20, 0}}});
+  step(Looked{});
+  ASSERT_THAT(all<Begin>(step(Connected{record.group.attempt})), SizeIs(1));
+  view.apply({{true, {keys.member(worker(2)), "", 2, 30, 0}}});
+  EXPECT_THAT(all<Abort>(step(Looked{}, 7)), SizeIs(1));
+}
+
+TEST_F(TrainingAgent, TellsWhatItsGroupKeptUntilTheFirstUpdate) {
+  TrainingEnded ended = broken({{1}, 5}, {});
+  ended.held.kept = {{1}, {16}, 0, 3};
+  EXPECT_EQ(told_after(ended)->kept, ended.held.kept);
+  open(2, 6, group_of(1, 5));
+  EXPECT_EQ(told_after(broken({{2}, 6}, {}))->kept, ended.held.kept);
+  open(3, 7, group_of(1, 5));
+  told_after(FirstUpdate{{{3}, 7}});
+  EXPECT_EQ(told_after(broken({{3}, 7}, {}))->kept, std::nullopt);
+}
+
 // The first death ended the transport; of the second nobody else would tell.
 TEST_F(TrainingAgent, EvictsWhoeverDiesAfterItBrokeOff) {
   told_after(broken({{1}, 5}, {}));
@@ -203,7 +241,7 @@ TEST_F(Agent, KeepsWhatItConnectsForAProposalWhenItObeysTheGenerationBefore) {
 TEST_F(Agent, StaysWhenItCameAfterTheStop) {
   GroupRecord group = group_of(1, 5);
   group.plan.workers = {worker(3), worker(2)};
-  const DrainRecord stop{group.attempt, false, {}, false, true, "everybody leaves"};
+  const DrainRecord stop{group.attempt, false, {}, false, true, false, "everybody leaves"};
   view.apply({{false, {keys.generation(), to_text(GenerationRecord{group, worker(2), {}, {}, ""}), 1, 1, 0}},
               {false, {keys.drain(), to_text(stop), 1, 1, 0}}});
   register_it();

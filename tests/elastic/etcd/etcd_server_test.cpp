@@ -87,9 +87,9 @@ TEST(EtcdProcess, DiesWithTheProcessThatStartedIt) {
   const pid_t starter = ::fork();
   if (starter == 0) {
     const std::string url = "http://127.0.0.1:" + std::to_string(unused_port());
-    const auto etcd = EtcdProcess::start({"--data-dir=" + directory.file("etcd"), "--listen-client-urls=" + url,
-                                          "--advertise-client-urls=" + url, "--listen-peer-urls=http://127.0.0.1:0"},
-                                         directory.path() / "log");
+    const auto etcd = start_etcd({"--data-dir=" + directory.file("etcd"), "--listen-client-urls=" + url,
+                                  "--advertise-client-urls=" + url, "--listen-peer-urls=http://127.0.0.1:0"},
+                                 directory.path() / "log");
     const pid_t pid = etcd ? etcd->pid() : -1;
     if (::write(ends[1], &pid, sizeof pid) != sizeof pid) ::_exit(1);
     ::pause();
