@@ -13,6 +13,7 @@
 #include "launcher/elastic/job_address.h"
 #include "launcher/elastic/job_control.h"
 #include "launcher/files.h"
+#include "launcher/process_table.h"
 #include "launcher/train/host.h"
 #include "launcher/train/signal_watch.h"
 
@@ -53,9 +54,10 @@ std::vector<std::string> train_words(const Schedule& schedule, const JobOrder& o
                                  "--bind=" + order.bind,
                                  std::string("--job=") + kJobName};
   words.emplace_back(schedule.synchronous ? "--synchronous" : "--schedule=amdp");
+  if (order.etcd_is_far) words.emplace_back("--etcd-plain-text");
   if (!schedule.deep) return words;
   words.emplace_back(schedule.synchronous ? "--shapes=8=8x1,7=7x1,6=6x1,5=5x1,4=4x1,3=3x1,2=2x1,1=1x1"
-                                          : "--shapes=8=8x1,7=6x1,6=6x1,5=4x1,4=4x1,3=2x1,2=2x1");
+                                          : "--shapes=8=8x1,7=4x1,6=4x1,5=4x1,4=4x1,3=2x1,2=2x1");
   return words;
 }
 
@@ -95,7 +97,7 @@ std::string corpus() {
 Result<std::unique_ptr<ChaosJob>> ChaosJob::start(const Schedule& schedule, const JobOrder& order,
                                                   const std::vector<std::string>& etcd_urls) {
   EVERSTEP_TRY(write_file((order.directory / "corpus.txt").string(), corpus()));
-  auto store = elastic::connect_etcd({.endpoints = etcd_urls});
+  auto store = elastic::connect_etcd({.endpoints = etcd_urls, .allow_plain_text = true});
   if (!store) return store.error();
   auto train = ChildProcess::start(train_words(schedule, order), order.directory / "train.log");
   if (!train) return train.error();
@@ -125,22 +127,49 @@ std::optional<WorkerProcess> ChaosJob::leader() {
   return std::nullopt;
 }
 
-std::vector<std::string> ChaosJob::outsiders() {
+bool ChaosJob::has_newcomers() {
   const auto seen = status();
-  const auto members = seen ? seen->workers : std::vector<WorkerStatus>();
-  std::vector<std::string> names;
-  for (const WorkerProcess& worker : workers()) {
-    const auto is_it = [&](const WorkerStatus& one) {
+  if (!seen) return true;
+  const auto all = workers();
+  return std::ranges::any_of(all, [&](const WorkerProcess& worker) {
+    return std::ranges::none_of(seen->workers, [&](const WorkerStatus& one) {
       return one.record.name == worker.name && one.record.state != elastic::MemberState::kWarming;
-    };
-    if (std::none_of(members.begin(), members.end(), is_it)) names.push_back(worker.name);
-  }
-  return names;
+    });
+  });
 }
 
 void ChaosJob::kill(const WorkerProcess& worker) {
-  killed_.insert(worker.name);
+  expect_kill(worker);
   ::kill(worker.pid, SIGKILL);
+}
+
+void ChaosJob::crash(const WorkerProcess& worker) {
+  crashed_.insert(worker.name);
+  ::kill(worker.pid, SIGSEGV);
+}
+
+std::optional<elastic::KeyValue> ChaosJob::member_key(const WorkerProcess& worker) {
+  const auto members = read(elastic::Keys(kJobName).members());
+  for (const elastic::KeyValue& item : members ? members->reads.front() : std::vector<elastic::KeyValue>()) {
+    const auto member = elastic::parse_member(item.value);
+    if (member && member->name == worker.name) return item;
+  }
+  return std::nullopt;
+}
+
+Status ChaosJob::revoke_lease(const WorkerProcess& worker) {
+  const auto member = member_key(worker);
+  if (!member) return not_found(worker.name + " is no member");
+  return store_->revoke(member->lease, kCall);
+}
+
+bool ChaosJob::has_acked(const WorkerProcess& worker) {
+  const elastic::Keys keys(kJobName);
+  const auto member = member_key(worker);
+  const auto acks = member ? read(keys.acks()) : Result<elastic::TxnReply>(not_found(""));
+  const std::string id = member ? member->key.substr(keys.members().size()) : "";
+  return acks && std::ranges::any_of(acks->reads.front(),
+                                     [&](const elastic::KeyValue& item) { return item.key.ends_with("/" + id); });
 }
 
 void ChaosJob::terminate(const WorkerProcess& worker) {
@@ -204,7 +233,8 @@ Result<std::vector<elastic::KeyValue>> ChaosJob::keys() {
 }
 
 void ChaosJob::ask_to_stop() {
-  if (train_.is_running()) train_.signal(SIGINT);
+  // A second signal would end it at once.
+  if (!std::exchange(was_asked_, true) && train_.is_running()) train_.signal(SIGINT);
   // The job of an `everstep train` that has gone is told by its keys; its own word and this one are the same.
   static_cast<void>(launcher::ask_to_stop(*store_, elastic::Keys(kJobName), "everstep chaos"));
 }
@@ -224,14 +254,24 @@ bool ChaosJob::is_good_end(const std::string& worker, int wait_status) const {
     return code == 0 || code == kRestart || code == kUnreachable;
   }
   if (WTERMSIG(wait_status) == SIGKILL) return killed_.contains(worker);
-  const bool has_begun = log_of(worker).find("event=started") != std::string::npos;
+  const std::string log = log_of(worker);
+  const bool has_begun = log.find("event=started") != std::string::npos;
+  // One whose libraries are being loaded has UCX's handler, which may crash itself.
+  if (crashed_.contains(worker) && !has_begun) return true;
+  if (WTERMSIG(wait_status) == SIGSEGV) {
+    const bool is_reported = log.find("event=crashed signal=SIGSEGV worker=" + worker) != std::string::npos;
+    return crashed_.contains(worker) && is_reported;
+  }
   return WTERMSIG(wait_status) == SIGTERM && terminated_.contains(worker) && !has_begun;
 }
 
 std::vector<BadEnd> ChaosJob::bad_ends() const {
   std::vector<BadEnd> bad;
   const auto judge = [&](const std::string& who, const std::string& worker, int status) {
-    if (!is_good_end(worker, status)) bad.push_back({who, end_text(status)});
+    if (is_good_end(worker, status)) return;
+    const std::string log = log_of(worker);
+    const std::string words = log.substr(log.rfind('\n', log.size() < 2 ? 0 : log.size() - 2) + 1);
+    bad.push_back({who, end_text(status) + ", and says last: " + std::string(trimmed(words))});
   };
   if (const auto status = train_.wait_status()) judge("everstep train", "", *status);
   for (const Joined& joined : joined_) {

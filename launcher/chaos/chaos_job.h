@@ -12,10 +12,10 @@
 #include "base/result.h"
 #include "elastic/kv_store.h"
 #include "elastic/records.h"
-#include "launcher/chaos/child_process.h"
 #include "launcher/chaos/etcd_servers.h"
 #include "launcher/chaos/far_host.h"
 #include "launcher/chaos/schedule.h"
+#include "launcher/child_process.h"
 #include "launcher/elastic/job_status.h"
 
 namespace everstep::launcher::chaos {
@@ -28,6 +28,7 @@ struct JobOrder {
   std::filesystem::path directory;    // of the run: logs and data
   std::filesystem::path checkpoints;  // --checkpoint-dir
   std::string etcd;                   // --etcd
+  bool etcd_is_far = false;           // part of it: not on the loopback device
   std::string bind = "127.0.0.1";     // --bind
 };
 
@@ -55,18 +56,26 @@ class ChaosJob {
   std::vector<WorkerProcess> workers();
   // Nothing: there is none, or etcd does not say.
   std::optional<WorkerProcess> leader();
-  // Those that live and are no members of the job; all of them if etcd does not say.
-  std::vector<std::string> outsiders();
+  // Whether some of those that live are no members of the job yet, or etcd does not say.
+  bool has_newcomers();
   bool train_is_running() { return train_.is_running(); }
 
   // SIGKILL: its end by that signal is no bad end from then on.
   void kill(const WorkerProcess& worker);
+  // Somebody else will kill it.
+  void expect_kill(const WorkerProcess& worker) { killed_.insert(worker.name); }
+  // SIGSEGV: its end by that signal is no bad end from then on, if its log has a report of it.
+  void crash(const WorkerProcess& worker);
   // SIGTERM: it leaves in order, or is ended by that signal if it has not begun to work yet.
   void terminate(const WorkerProcess& worker);
   // `everstep worker` with these further options.
   Result<WorkerProcess> join(const std::vector<std::string>& more = {});
   // The same on another host, and to etcd's other address.
   Result<WorkerProcess> join_from(const FarHost& host, const EtcdServers& etcd);
+  // kNotFound: it is no member.
+  Status revoke_lease(const WorkerProcess& worker);
+  // Whether etcd has a word of it that it has saved its part of a checkpoint which is not committed yet.
+  bool has_acked(const WorkerProcess& worker);
   // Asks `everstep train` for so many local workers more or fewer than there are.
   Status scale(int by);
   // A service manager starts what ended with "unreachable" again; so do we. Called every now and then.
@@ -77,7 +86,7 @@ class ChaosJob {
   // All keys of the job with their values. Fails if etcd does not answer.
   Result<std::vector<elastic::KeyValue>> keys();
 
-  // Asks the job to save and to end, as Ctrl-C and `everstep stop` do.
+  // Asks the job to save and to end, as Ctrl-C and `everstep stop` do. May be repeated.
   void ask_to_stop();
   bool has_ended();
   std::vector<std::string> still_running();
@@ -99,6 +108,7 @@ class ChaosJob {
   Result<WorkerProcess> start_worker(std::vector<std::string> prefix, const std::vector<std::string>& more);
   Result<elastic::TxnReply> read(const std::string& prefix);
   std::optional<JobStatus> status();
+  std::optional<elastic::KeyValue> member_key(const WorkerProcess& worker);
   std::string log_of_train() const;
   std::string log_of(const std::string& worker) const;
   bool is_good_end(const std::string& worker, int wait_status) const;
@@ -110,6 +120,8 @@ class ChaosJob {
   std::vector<Joined> joined_;
   std::set<std::string> killed_;
   std::set<std::string> terminated_;
+  std::set<std::string> crashed_;
+  bool was_asked_ = false;
   int joins_ = 0;
 };
 

@@ -11,6 +11,7 @@
 #include "elastic/records.h"
 #include "launcher/chaos/chaos_job.h"
 #include "launcher/checkpoint/long_work.h"
+#include "launcher/train/signal_watch.h"
 
 namespace everstep::launcher::chaos {
 namespace {

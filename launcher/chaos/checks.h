@@ -8,10 +8,10 @@
 
 #include "base/result.h"
 #include "elastic/kv_store.h"
-#include "launcher/chaos/child_process.h"
 #include "launcher/chaos/promise.h"
 #include "launcher/checkpoint/audit.h"
 #include "launcher/command.h"
+#include "launcher/process_table.h"
 
 namespace everstep::launcher::chaos {
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "elastic/etcd_client.h"
+#include "launcher/elastic/etcd_process.h"
 #include "launcher/http/http_client.h"
 
 namespace everstep::launcher::chaos {
@@ -16,7 +17,6 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kStartsWithin{20'000};
 constexpr milliseconds kAnswersWithin{500};
-constexpr milliseconds kStopsWithin{5'000};
 constexpr int kTriesWithOtherPorts = 5;
 
 constexpr const char* kLoopback = "127.0.0.1";
@@ -32,8 +32,8 @@ std::string joined(const std::vector<std::string>& urls) {
 }  // namespace
 
 Result<std::unique_ptr<EtcdServers>> EtcdServers::start(int servers, std::filesystem::path directory,
-                                                        std::string also) {
-  std::unique_ptr<EtcdServers> all(new EtcdServers(std::move(directory), std::move(also)));
+                                                        EtcdPlaces places) {
+  std::unique_ptr<EtcdServers> all(new EtcdServers(std::move(directory), std::move(places)));
   for (int tries = 0; tries < kTriesWithOtherPorts; ++tries) {
     EVERSTEP_TRY(all->start_all(servers));
     const auto limit = Clock::now() + kStartsWithin;
@@ -60,7 +60,7 @@ std::string EtcdServers::endpoints() const { return joined(urls()); }
 
 std::string EtcdServers::other_endpoints() const {
   std::vector<std::string> all;
-  for (const Server& server : servers_) all.push_back(server.other_url);
+  for (const Server& server : servers_) all.push_back(server.other_url.empty() ? server.url : server.other_url);
   return joined(all);
 }
 
@@ -94,20 +94,13 @@ void EtcdServers::thaw(int server) const {
 }
 
 bool EtcdServers::answers(int server) const {
-  const auto client = elastic::connect_etcd({.endpoints = {servers_[server].url}});
+  const auto client = elastic::connect_etcd({.endpoints = {servers_[server].url}, .allow_plain_text = true});
   EVERSTEP_CHECK(client.ok(), "the URL of our own etcd is refused");
   return (*client)->transact({{}, {elastic::get("/everstep")}}, kAnswersWithin).ok();
 }
 
-void EtcdServers::stop() {
-  for (int server = 0; server < size(); ++server) thaw(server);
-  for (Server& server : servers_) {
-    if (server.process) server.process->signal(SIGTERM);
-  }
-  for (Server& server : servers_) {
-    if (server.process) server.process->stop(kStopsWithin);
-    server.process.reset();
-  }
+void EtcdServers::kill_all() {
+  for (int server = 0; server < size(); ++server) kill(server);
 }
 
 Status EtcdServers::start_all(int servers) {
@@ -118,8 +111,15 @@ Status EtcdServers::start_all(int servers) {
   if (error) return Error{ErrorCode::kUnavailable, "cannot make " + directory_.string() + ": " + error.message(), ""};
   for (int server = 0; server < servers; ++server) {
     const int port = unused_port();
-    servers_.push_back({"etcd-" + std::to_string(server), url_of(kLoopback, port),
-                        also_.empty() ? "" : url_of(also_, port), url_of(kLoopback, unused_port())});
+    const std::string name = "etcd-" + std::to_string(server);
+    const std::string& other = places_.other_address;
+    if (places_.last && server == servers - 1) {
+      const std::string& there = places_.last->address;
+      servers_.push_back({name, url_of(there, port), "", url_of(there, unused_port()), places_.last->prefix});
+    } else {
+      servers_.push_back({name, url_of(kLoopback, port), other.empty() ? "" : url_of(other, port),
+                          url_of(places_.last ? other : kLoopback, unused_port())});
+    }
   }
   for (Server& server : servers_) EVERSTEP_TRY(start_one(server));
   return {};
@@ -130,13 +130,13 @@ Status EtcdServers::start_one(Server& server) const {
   for (const Server& one : servers_) {
     cluster.append(cluster.empty() ? "" : ",").append(one.name).append("=").append(one.peer_url);
   }
-  auto process = EtcdProcess::start(
-      {"--name=" + server.name, "--data-dir=" + (directory_ / server.name).string(),
-       "--listen-client-urls=" + server.url + (server.other_url.empty() ? "" : "," + server.other_url),
-       "--advertise-client-urls=" + server.url, "--listen-peer-urls=" + server.peer_url,
-       "--initial-advertise-peer-urls=" + server.peer_url, "--initial-cluster=" + cluster, "--logger=zap",
-       "--log-outputs=stderr", "--log-level=warn"},
-      directory_ / (server.name + ".log"));
+  auto process =
+      start_etcd({"--name=" + server.name, "--data-dir=" + (directory_ / server.name).string(),
+                  "--listen-client-urls=" + server.url + (server.other_url.empty() ? "" : "," + server.other_url),
+                  "--advertise-client-urls=" + server.url, "--listen-peer-urls=" + server.peer_url,
+                  "--initial-advertise-peer-urls=" + server.peer_url, "--initial-cluster=" + cluster, "--logger=zap",
+                  "--log-outputs=stderr", "--log-level=warn"},
+                 directory_ / (server.name + ".log"), server.prefix);
   if (!process) return process.error();
   server.process.emplace(std::move(*process));
   return {};

@@ -7,18 +7,26 @@
 #include <vector>
 
 #include "base/result.h"
-#include "launcher/elastic/etcd_process.h"
+#include "launcher/child_process.h"
 
 namespace everstep::launcher::chaos {
 
-// One etcd server, or three that are one cluster, on the loopback device, with their data in a directory. All end with
-// this object or with the thread that started them.
+struct EtcdPlaces {
+  struct Host {
+    std::vector<std::string> prefix;  // stands before a command line so that it runs there
+    std::string address;              // there
+  };
+  std::string other_address{};  // of this host: all listen to that too, besides 127.0.0.1; empty: there is none
+  std::optional<Host> last{};   // where the last of them is, if that is another host: it reaches `other_address`
+};
+
+// One etcd server, or three that are one cluster, on the loopback device if no other place is named, with their data in
+// a directory. All end with this object or with the thread that started them.
 class EtcdServers {
  public:
-  // Returns when all of them answer. They listen to 127.0.0.1 and to `also`, if that is an address. kNotFound: there is
-  // no program etcd. kUnavailable: they do not come up in time.
+  // Returns when all of them answer. kNotFound: there is no program etcd. kUnavailable: they do not come up in time.
   static Result<std::unique_ptr<EtcdServers>> start(int servers, std::filesystem::path directory,
-                                                    std::string also = {});
+                                                    EtcdPlaces places = {});
 
   int size() const { return static_cast<int>(servers_.size()); }
   std::string endpoints() const;        // with commas between them, as --etcd takes them
@@ -32,7 +40,7 @@ class EtcdServers {
   void freeze(int server) const;  // it keeps its connections and answers nothing
   void thaw(int server) const;
   bool answers(int server) const;  // within half a second
-  void stop();                     // all of them, in order
+  void kill_all();                 // nobody needs them any more, nor what they know
 
  private:
   struct Server {
@@ -40,17 +48,18 @@ class EtcdServers {
     std::string url;
     std::string other_url;  // empty: there is none
     std::string peer_url;
-    std::optional<EtcdProcess> process{};
+    std::vector<std::string> prefix{};
+    std::optional<ChildProcess> process{};
   };
 
-  EtcdServers(std::filesystem::path directory, std::string also)
-      : directory_(std::move(directory)), also_(std::move(also)) {}
+  EtcdServers(std::filesystem::path directory, EtcdPlaces places)
+      : directory_(std::move(directory)), places_(std::move(places)) {}
 
   Status start_all(int servers);
   Status start_one(Server& server) const;
 
   const std::filesystem::path directory_;
-  const std::string also_;
+  const EtcdPlaces places_;
   std::vector<Server> servers_;
 };
 

@@ -6,6 +6,8 @@
 
 #include <unistd.h>
 
+#include "launcher/process_table.h"
+
 namespace everstep::launcher::chaos {
 namespace {
 
@@ -21,6 +23,10 @@ Status run(std::vector<std::string> words, const std::filesystem::path& log) {
   return Error{ErrorCode::kUnavailable, "'" + line + "' fails", "look at " + log.string()};
 }
 
+// The two ends of the cable.
+std::string near_device() { return "ev" + std::to_string(::getpid()) + "n"; }
+std::string far_device() { return "ev" + std::to_string(::getpid()) + "f"; }
+
 // Once the last program of the chain runs.
 bool is_ready(pid_t process) {
   const auto words = arguments_of(process);
@@ -31,7 +37,7 @@ bool is_ready(pid_t process) {
 
 bool FarHost::is_possible() {
   return ::geteuid() == 0 && run({"unshare", "--net", "--mount", "ip", "-Version"}, "/dev/null") &&
-         run({"nsenter", "--version"}, "/dev/null");
+         run({"nsenter", "--version"}, "/dev/null") && run({"tc", "-Version"}, "/dev/null");
 }
 
 Result<std::unique_ptr<FarHost>> FarHost::start(const std::filesystem::path& log) {
@@ -55,8 +61,8 @@ std::vector<std::string> FarHost::prefix() const {
 }
 
 Status FarHost::connect() {
-  const std::string near = "ev" + std::to_string(::getpid()) + "n";
-  const std::string far = "ev" + std::to_string(::getpid()) + "f";
+  const std::string near = near_device();
+  const std::string far = far_device();
   EVERSTEP_TRY(ip({"link", "add", near, "type", "veth", "peer", "name", far, "netns", std::to_string(holder_.pid())}));
   EVERSTEP_TRY(ip({"address", "add", near_address() + "/30", "dev", near}));
   EVERSTEP_TRY(ip({"address", "add", etcd_address() + "/32", "dev", near}));
@@ -78,7 +84,21 @@ Status FarHost::cut(Cut cut) {
   return ip({"route", "prepend", "blackhole", far_address() + "/32"});
 }
 
+Status FarHost::thin() {
+  const auto words = [](const std::string& device) {
+    return std::vector<std::string>{"tc",   "qdisc",   "add",   "dev", device,  "root", "tbf",
+                                    "rate", "512kbit", "burst", "4kb", "limit", "16kb"};
+  };
+  is_thin_ = true;
+  EVERSTEP_TRY(run(words(near_device()), log_));
+  return run_there(words(far_device()));
+}
+
 Status FarHost::heal() {
+  if (std::exchange(is_thin_, false)) {
+    EVERSTEP_TRY(run({"tc", "qdisc", "del", "dev", near_device(), "root"}, log_));
+    EVERSTEP_TRY(run_there({"tc", "qdisc", "del", "dev", far_device(), "root"}));
+  }
   if (std::exchange(is_lost_here_, false)) EVERSTEP_TRY(ip({"route", "del", "blackhole", far_address() + "/32"}));
   for (const std::string& address : std::exchange(lost_there_, {})) {
     EVERSTEP_TRY(ip_there({"route", "del", "blackhole", address + "/32"}));
@@ -93,8 +113,13 @@ Status FarHost::ip(const std::vector<std::string>& words) const {
 }
 
 Status FarHost::ip_there(const std::vector<std::string>& words) const {
+  std::vector<std::string> all{"ip"};
+  all.insert(all.end(), words.begin(), words.end());
+  return run_there(all);
+}
+
+Status FarHost::run_there(const std::vector<std::string>& words) const {
   std::vector<std::string> all = prefix();
-  all.emplace_back("ip");
   all.insert(all.end(), words.begin(), words.end());
   return run(std::move(all), log_);
 }

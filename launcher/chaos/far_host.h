@@ -8,13 +8,13 @@
 #include <sys/types.h>
 
 #include "base/result.h"
-#include "launcher/chaos/child_process.h"
+#include "launcher/child_process.h"
 
 namespace everstep::launcher::chaos {
 
 // Another host, as far as the network goes: a network namespace that reaches this one over a cable that can be cut. It
 // and its cable (a veth pair with addresses of 198.18.0.0/15, which is set aside for tests) go with this object, or
-// with the thread that made it. Needs root, `ip`, `unshare` and `nsenter`.
+// with the thread that made it. Needs root, `ip`, `tc`, `unshare` and `nsenter`.
 class FarHost {
  public:
   enum class Cut {
@@ -41,6 +41,8 @@ class FarHost {
   pid_t pid() const { return holder_.pid(); }
 
   Status cut(Cut cut);
+  // The cable carries 64 KiB a second in each direction, and loses what does not fit into a short queue.
+  Status thin();
   Status heal();
 
  private:
@@ -50,12 +52,14 @@ class FarHost {
   Status connect();
   Status ip(const std::vector<std::string>& words) const;        // here
   Status ip_there(const std::vector<std::string>& words) const;  // there
+  Status run_there(const std::vector<std::string>& words) const;
 
   const std::string network_;  // "198.18.7"
   const std::filesystem::path log_;
   ChildProcess holder_;  // keeps the namespace
   std::vector<std::string> lost_there_;
   bool is_lost_here_ = false;
+  bool is_thin_ = false;
 };
 
 }  // namespace everstep::launcher::chaos

@@ -16,15 +16,21 @@ enum class FaultKind : std::uint8_t {
   kKillTwo,
   kKillAgain,
   kKillAll,
+  kKillAcked,
+  kCrashWorker,
+  kOutOfMemory,
   kTermWorker,
+  kTermKill,
   kStopWorker,
   kStopLeader,
   kJoin,
   kScale,
+  kRevokeLease,
   kEtcdKill,
   kEtcdStop,
   kEtcdAway,
   kEtcdRoll,
+  kEtcdSplit,
   kFillDisk,
   kSlowDisk,
   kHalfOpen,
@@ -33,6 +39,7 @@ enum class FaultKind : std::uint8_t {
   kCutOff,
   kCutEtcd,
   kCutPeers,
+  kThinLine,
   kFlipByte,
   kHang,
   kStray,
@@ -45,6 +52,7 @@ enum class Needs : std::uint8_t {
   kSmallDisk,  // root, for a file system of its own
   kSlowDisk,   // strace
   kFarHost,    // root, for a network of its own
+  kNoMemory,   // root, for a memory cgroup of its own
   kNobody,     // no seed draws it: it breaks a promise, to show that the checks see it
 };
 

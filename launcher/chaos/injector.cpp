@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "launcher/elastic/etcd_process.h"
+#include "launcher/process_table.h"
 
 namespace everstep::launcher::chaos {
 namespace {
@@ -16,6 +17,7 @@ using Clock = std::chrono::steady_clock;
 // How long a newcomer has before its connections are disturbed: it is a member then.
 constexpr milliseconds kNewcomerIsIn{2500};
 constexpr milliseconds kBetweenServers{1500};
+constexpr const char* kNobody = "nobody is there";
 
 std::string text_of(const WorkerProcess& worker) { return worker.name + " (" + std::to_string(worker.pid) + ")"; }
 
@@ -52,6 +54,7 @@ std::string Injector::happen(const Fault& fault, Time at) {
     case FaultKind::kEtcdStop:
     case FaultKind::kEtcdAway:
     case FaultKind::kEtcdRoll:
+    case FaultKind::kEtcdSplit:
       return happen_to_etcd(fault, at);
     case FaultKind::kFillDisk:
     case FaultKind::kSlowDisk:
@@ -63,6 +66,7 @@ std::string Injector::happen(const Fault& fault, Time at) {
     case FaultKind::kCutOff:
     case FaultKind::kCutEtcd:
     case FaultKind::kCutPeers:
+    case FaultKind::kThinLine:
       return cut(fault, at);
     case FaultKind::kFlipByte:
     case FaultKind::kHang:
@@ -93,10 +97,25 @@ std::string Injector::happen_to_workers(const Fault& fault, Time at) {
     }
     case FaultKind::kKillAll:
       return kill_all(fault.number);
+    case FaultKind::kKillAcked:
+      return kill_acked(pick(fault.pick));
+    case FaultKind::kCrashWorker: {
+      const auto worker = pick(fault.pick);
+      if (worker) target_.job.crash(*worker);
+      return worker ? text_of(*worker) : kNobody;
+    }
+    case FaultKind::kOutOfMemory:
+      return starve(pick(fault.pick), at + fault.lasts);
+    case FaultKind::kTermKill:
+      return terminate_and_kill(pick(fault.pick), at + fault.lasts);
+    case FaultKind::kRevokeLease: {
+      const auto worker = pick(fault.pick);
+      return worker ? text_of(target_.job.revoke_lease(*worker), text_of(*worker)) : kNobody;
+    }
     case FaultKind::kTermWorker: {
       const auto worker = pick(fault.pick);
       if (worker) target_.job.terminate(*worker);
-      return worker ? text_of(*worker) : "nobody is there";
+      return worker ? text_of(*worker) : kNobody;
     }
     case FaultKind::kStopLeader: {
       const auto leader = target_.job.leader();
@@ -120,13 +139,47 @@ std::optional<WorkerProcess> Injector::pick(int number) {
 }
 
 std::string Injector::kill(const std::optional<WorkerProcess>& worker) {
-  if (!worker) return "nobody is there";
+  if (!worker) return kNobody;
   target_.job.kill(*worker);
   return text_of(*worker);
 }
 
+// Between its word and the commit are a few milliseconds.
+std::string Injector::kill_acked(const std::optional<WorkerProcess>& worker) {
+  if (!worker) return kNobody;
+  constexpr milliseconds kPatience{2000};
+  const auto limit = Clock::now() + kPatience;
+  bool has_acked = false;
+  while (!has_acked && Clock::now() < limit) has_acked = target_.job.has_acked(*worker);
+  return kill(worker) + (has_acked ? "" : ", which has saved nothing for a while");
+}
+
+std::string Injector::terminate_and_kill(const std::optional<WorkerProcess>& worker, Time end) {
+  if (!worker) return kNobody;
+  target_.job.terminate(*worker);
+  later(end, [this, worker] { return "term-kill: " + kill(worker); });
+  return text_of(*worker);
+}
+
+// A newcomer makes everybody want memory, for another generation. One that has done without it so far is killed as it
+// would have been.
+std::string Injector::starve(const std::optional<WorkerProcess>& worker, Time end) {
+  if (!worker) return kNobody;
+  auto memory = MemoryLimit::make();
+  if (!memory) return memory.error().line();
+  memory_ = std::move(*memory);
+  target_.job.expect_kill(*worker);
+  const std::string confined = text_of(memory_->confine(worker->pid), text_of(*worker));
+  later(end, [this, worker] {
+    const bool is_dead = !lives(worker->pid);
+    target_.job.kill(*worker);
+    return "out-of-memory: " + text_of(*worker) + (is_dead ? " is dead" : " did without more, and is killed");
+  });
+  return confined + ", and joins: " + join(1);
+}
+
 std::string Injector::stop(const std::optional<WorkerProcess>& worker, Time end) {
-  if (!worker) return "nobody is there";
+  if (!worker) return kNobody;
   ::kill(worker->pid, SIGSTOP);
   later(end, [worker] {
     ::kill(worker->pid, SIGCONT);
@@ -186,12 +239,13 @@ std::string Injector::cut(const Fault& fault, Time at) {
   FarHost& far = *target_.far;
   const auto worker = target_.job.join_from(far, target_.etcd);
   if (!worker) return worker.error().line();
+  const bool is_thin = fault.kind == FaultKind::kThinLine;
   const FarHost::Cut cut = fault.kind == FaultKind::kCutOff    ? FarHost::Cut::kAll
                            : fault.kind == FaultKind::kCutEtcd ? FarHost::Cut::kEtcd
                                                                : FarHost::Cut::kPeers;
   const std::string name(form_of(fault.kind).name);
   later(at + std::min(kNewcomerIsIn, fault.lasts),
-        [=, &far] { return text_of(far.cut(cut), name + ": begins for " + text_of(*worker)); });
+        [=, &far] { return text_of(is_thin ? far.thin() : far.cut(cut), name + ": begins for " + text_of(*worker)); });
   later(at + fault.lasts, [=, &far] { return text_of(far.heal(), name + ": is over"); });
   return text_of(*worker) + " joins";
 }
@@ -200,6 +254,7 @@ std::string Injector::happen_to_etcd(const Fault& fault, Time at) {
   EtcdServers& etcd = target_.etcd;
   const Time end = at + fault.lasts;
   if (fault.kind == FaultKind::kEtcdRoll) return roll_etcd(at);
+  if (fault.kind == FaultKind::kEtcdSplit) return split_etcd(end);
   const int leader = etcd.leader();
   if (fault.kind == FaultKind::kEtcdKill) {
     etcd.kill(leader);
@@ -229,6 +284,13 @@ std::string Injector::roll_etcd(Time at) {
   return text_of(etcd.restart(0), "etcd-0");
 }
 
+std::string Injector::split_etcd(Time end) {
+  if (target_.far == nullptr) return "there is no other host";
+  const std::string name = "etcd-" + std::to_string(target_.etcd.size() - 1);
+  later(end, [this, name] { return text_of(target_.far->heal(), "etcd-split: " + name + " is back"); });
+  return text_of(target_.far->cut(FarHost::Cut::kAll), name);
+}
+
 std::string Injector::happen_to_disk(const Fault& fault, Time at) {
   if (fault.kind == FaultKind::kFillDisk) {
     if (target_.disk == nullptr) return "there is no small disk";
@@ -240,7 +302,7 @@ std::string Injector::happen_to_disk(const Fault& fault, Time at) {
   }
   std::vector<pid_t> processes;
   for (const WorkerProcess& worker : target_.job.workers()) processes.push_back(worker.pid);
-  auto slow = SlowDisk::start(processes, target_.directory / "strace.log");
+  auto slow = SlowDisk::start(processes, std::chrono::seconds(fault.number), target_.directory / "strace.log");
   if (!slow) return slow.error().line();
   slow_.push_back(std::move(*slow));
   later(at + fault.lasts, [this] {
@@ -258,7 +320,7 @@ std::string Injector::break_promise(FaultKind kind) {
   if (kind == FaultKind::kHang) {
     const auto all = target_.job.workers();
     if (!all.empty()) ::kill(all.back().pid, SIGSTOP);
-    return all.empty() ? "nobody is there" : text_of(all.back()) + ", for ever";
+    return all.empty() ? kNobody : text_of(all.back()) + ", for ever";
   }
   // The shell ends at once, and leaves it to us.
   auto shell = ChildProcess::start({"sh", "-c", "sleep 600 & exit"}, target_.directory / "stray.log");

@@ -13,6 +13,7 @@
 #include "launcher/chaos/chaos_job.h"
 #include "launcher/chaos/etcd_servers.h"
 #include "launcher/chaos/far_host.h"
+#include "launcher/chaos/memory_limit.h"
 #include "launcher/chaos/schedule.h"
 #include "launcher/chaos/slow_disk.h"
 #include "launcher/chaos/small_disk.h"
@@ -58,12 +59,16 @@ class Injector {
   std::optional<WorkerProcess> pick(int number);
   std::string kill(const std::optional<WorkerProcess>& worker);
   std::string stop(const std::optional<WorkerProcess>& worker, Time end);
+  std::string kill_acked(const std::optional<WorkerProcess>& worker);
+  std::string terminate_and_kill(const std::optional<WorkerProcess>& worker, Time end);
+  std::string starve(const std::optional<WorkerProcess>& worker, Time end);
   std::string kill_all(int others);
   std::string join(int count);
   std::string scale(int by);
   std::string disturb(const Fault& fault, Time at);
   std::string cut(const Fault& fault, Time at);
   std::string roll_etcd(Time at);
+  std::string split_etcd(Time end);
 
   Target target_;
   Waiting& waiting_;
@@ -71,6 +76,7 @@ class Injector {
   std::multimap<Time, Action> actions_;
   std::vector<std::unique_ptr<TcpProxy>> proxies_;
   std::vector<SlowDisk> slow_;
+  std::unique_ptr<MemoryLimit> memory_;
   bool flips_byte_ = false;
 };
 

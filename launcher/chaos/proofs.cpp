@@ -8,8 +8,8 @@
 
 #include "launcher/chaos/chaos_job.h"
 #include "launcher/chaos/checks.h"
-#include "launcher/chaos/child_process.h"
 #include "launcher/chaos/waiting.h"
+#include "launcher/child_process.h"
 #include "launcher/files.h"
 #include "launcher/train/host.h"
 

@@ -19,6 +19,7 @@
 #include "launcher/chaos/waiting.h"
 #include "launcher/chaos/worker_use.h"
 #include "launcher/files.h"
+#include "launcher/process_table.h"
 
 namespace everstep::launcher::chaos {
 namespace {
@@ -28,9 +29,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kStartsWithin{60'000};
 constexpr milliseconds kNewHeadWithin{30'000};
+constexpr milliseconds kSettlesWithin{5'000};
 // Less than `everstep train` waits before it kills a worker that does not end: it must not hide one from us.
 constexpr milliseconds kEndsWithin = kLease + milliseconds(4'000);
 constexpr milliseconds kLeasesEndWithin = 2 * kLease;
+constexpr milliseconds kAsksEvery{1'000};
+constexpr milliseconds kComesWithin{20'000};  // a newcomer has libraries to load
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -119,7 +123,11 @@ class ChaosRun {
       far_ = std::move(*far);
       order.bind = far_->near_address();
     }
-    auto etcd = EtcdServers::start(schedule_.etcd_servers, directory_ / "etcd", far_ ? far_->etcd_address() : "");
+    EtcdPlaces places;
+    if (far_) places.other_address = far_->etcd_address();
+    order.etcd_is_far = schedule_.has(FaultKind::kEtcdSplit);
+    if (order.etcd_is_far) places.last = EtcdPlaces::Host{far_->prefix(), far_->far_address()};
+    auto etcd = EtcdServers::start(schedule_.etcd_servers, directory_ / "etcd", places);
     if (!etcd) return etcd.error();
     etcd_ = std::move(*etcd);
     order.etcd = etcd_->endpoints();
@@ -128,7 +136,7 @@ class ChaosRun {
     job_ = std::move(*job);
     Status ended = endure(waiting);
     job_.reset();
-    etcd_->stop();
+    etcd_->kill_all();
     far_.reset();
     if (!ended) return ended;
     look_for_orphans();
@@ -142,7 +150,7 @@ class ChaosRun {
                       [this](const std::string& line) { tell(line); });
     EVERSTEP_TRY(injector.run(schedule_));
     EVERSTEP_TRY(check_live(waiting));
-    use_change_ = use_.change(job_->workers());
+    EVERSTEP_TRY(measure_use(waiting));
     EVERSTEP_TRY(check_end(waiting));
     EVERSTEP_TRY(read_keys(waiting));
     flips_byte_ = injector.flips_byte();
@@ -180,26 +188,40 @@ class ChaosRun {
                              text_of(seconds_since(start)) + " (at most " + limit + ")";
     std::vector<std::string> wrong;
     if (!*lives) wrong.push_back("no two new checkpoints within " + limit);
-    // One that registers after the job was told to end would begin it anew.
-    std::vector<std::string> outside;
-    const auto in = waiting.becomes_true([&] { return (outside = job_->outsiders()).empty(); }, kNewHeadWithin);
-    if (!in) return in.error();
-    for (std::string& one : outside) wrong.push_back(one.append(" is no member after ").append(limit));
     add(judge(Promise::kLive, wrong, seen));
     return {};
   }
 
+  // Old connections go when all peers have left them, and a change that is still being prepared has some of its own.
+  Status measure_use(Waiting& waiting) {
+    const auto is_bound = [this] {
+      use_change_ = use_.change(job_->workers());
+      return use_change_.wrong.empty();
+    };
+    const auto bound = waiting.becomes_true(is_bound, kSettlesWithin);
+    return bound ? Status() : bound.error();
+  }
+
   Status check_end(Waiting& waiting) {
     const auto start = Clock::now();
-    job_->ask_to_stop();
-    const auto ended = waiting.becomes_true([this] { return job_->has_ended(); }, kEndsWithin);
+    // One that registers after the job was told to end begins it anew, and has to be told, too.
+    const milliseconds limit = kEndsWithin + (job_->has_newcomers() ? kComesWithin : milliseconds(0));
+    std::optional<Clock::time_point> asked;
+    const auto has_ended = [&] {
+      if (!asked || Clock::now() - *asked >= kAsksEvery) {
+        asked = Clock::now();
+        job_->ask_to_stop();
+      }
+      return job_->has_ended();
+    };
+    const auto ended = waiting.becomes_true(has_ended, limit);
     if (!ended) return ended.error();
     for (const std::string& one : job_->still_running()) {
       hangs_.push_back(one + " still runs " + text_of(seconds_since(start)) + " after the job was asked to stop");
     }
     for (const BadEnd& one : job_->bad_ends()) hangs_.push_back(one.who + " ended with " + one.how);
     end_text_ = "all processes ended within " + text_of(seconds_since(start)) + " (at most " +
-                text_of(std::chrono::duration<double>(kEndsWithin).count()) + ")";
+                text_of(std::chrono::duration<double>(limit).count()) + ")";
     report_.generations = job_->generations();
     return {};
   }

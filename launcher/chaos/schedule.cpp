@@ -22,12 +22,16 @@ struct Share {
 
 // What is likeliest to find something, and what happens to people most, comes most often.
 constexpr Share kShares[] = {
-    {FaultKind::kKillWorker, 4}, {FaultKind::kKillLeader, 4}, {FaultKind::kKillTwo, 3},    {FaultKind::kKillAgain, 3},
-    {FaultKind::kKillAll, 1},    {FaultKind::kTermWorker, 4}, {FaultKind::kStopWorker, 4}, {FaultKind::kStopLeader, 2},
-    {FaultKind::kJoin, 5},       {FaultKind::kScale, 3},      {FaultKind::kEtcdKill, 2},   {FaultKind::kEtcdStop, 2},
-    {FaultKind::kEtcdAway, 1},   {FaultKind::kEtcdRoll, 1},   {FaultKind::kFillDisk, 2},   {FaultKind::kSlowDisk, 1},
-    {FaultKind::kHalfOpen, 1},   {FaultKind::kCorrupt, 1},    {FaultKind::kDelay, 1},      {FaultKind::kCutOff, 2},
-    {FaultKind::kCutEtcd, 1},    {FaultKind::kCutPeers, 1},
+    {FaultKind::kKillWorker, 4}, {FaultKind::kKillLeader, 4},  {FaultKind::kKillTwo, 3},
+    {FaultKind::kKillAgain, 3},  {FaultKind::kKillAll, 1},     {FaultKind::kTermWorker, 4},
+    {FaultKind::kStopWorker, 4}, {FaultKind::kStopLeader, 2},  {FaultKind::kJoin, 5},
+    {FaultKind::kScale, 3},      {FaultKind::kEtcdKill, 2},    {FaultKind::kEtcdStop, 2},
+    {FaultKind::kEtcdAway, 1},   {FaultKind::kEtcdRoll, 1},    {FaultKind::kFillDisk, 2},
+    {FaultKind::kSlowDisk, 1},   {FaultKind::kHalfOpen, 1},    {FaultKind::kCorrupt, 1},
+    {FaultKind::kDelay, 1},      {FaultKind::kCutOff, 2},      {FaultKind::kCutEtcd, 1},
+    {FaultKind::kCutPeers, 1},   {FaultKind::kThinLine, 1},    {FaultKind::kEtcdSplit, 2},
+    {FaultKind::kKillAcked, 2},  {FaultKind::kCrashWorker, 2}, {FaultKind::kOutOfMemory, 1},
+    {FaultKind::kTermKill, 2},   {FaultKind::kRevokeLease, 2},
 };
 
 bool is_about_connections(FaultKind kind) {
@@ -48,7 +52,7 @@ bool are_at_odds(FaultKind one, FaultKind other) {
 
 bool is_about_etcd(FaultKind kind) {
   return kind == FaultKind::kEtcdKill || kind == FaultKind::kEtcdStop || kind == FaultKind::kEtcdAway ||
-         kind == FaultKind::kEtcdRoll;
+         kind == FaultKind::kEtcdRoll || kind == FaultKind::kEtcdSplit;
 }
 
 class Draws {
@@ -80,9 +84,14 @@ Effect effect_of(const Fault& fault, int running) {
   switch (fault.kind) {
     case FaultKind::kKillWorker:
     case FaultKind::kKillLeader:
+    case FaultKind::kKillAcked:
+    case FaultKind::kCrashWorker:
     case FaultKind::kTermWorker:
+    case FaultKind::kTermKill:
     case FaultKind::kHang:
       return {-1, 0};
+    case FaultKind::kRevokeLease:
+      return {-1, 1};
     case FaultKind::kKillTwo:
     case FaultKind::kKillAgain:
       return {-2, 0};
@@ -94,13 +103,11 @@ Effect effect_of(const Fault& fault, int running) {
     case FaultKind::kJoin:
     case FaultKind::kScale:
       return {fault.number, 0};
-    // The one that joins may come and go until its connections are whole.
+    // The one that joins may come and go until its connections are whole. One on another host counts for nothing: that
+    // fault may be left out.
     case FaultKind::kHalfOpen:
     case FaultKind::kCorrupt:
     case FaultKind::kDelay:
-    case FaultKind::kCutOff:
-    case FaultKind::kCutEtcd:
-    case FaultKind::kCutPeers:
       return {0, 1};
     default:
       return {};
@@ -115,13 +122,16 @@ bool can_draw(FaultKind kind, const Schedule& schedule) {
   };
   if (std::any_of(schedule.faults.begin(), schedule.faults.end(), excludes)) return false;
   const Needs needs = form_of(kind).needs;
-  return needs != Needs::kNobody && (needs != Needs::kThreeServers || schedule.etcd_servers == 3);
+  const bool needs_three = needs == Needs::kThreeServers || kind == FaultKind::kEtcdSplit;
+  return needs != Needs::kNobody && (!needs_three || schedule.etcd_servers == 3);
 }
 
 bool is_possible(FaultKind kind, const ScheduleOptions& options) {
   const Needs needs = form_of(kind).needs;
   return (needs != Needs::kSmallDisk || options.can_fill_disk) &&
-         (needs != Needs::kSlowDisk || options.can_slow_disk) && (needs != Needs::kFarHost || options.can_cut_network);
+         (needs != Needs::kSlowDisk || options.can_slow_disk) &&
+         (needs != Needs::kFarHost || options.can_cut_network) &&
+         (needs != Needs::kNoMemory || options.can_limit_memory);
 }
 
 FaultKind draw_kind(const Schedule& schedule, Draws& draws) {
@@ -138,6 +148,7 @@ FaultKind draw_kind(const Schedule& schedule, Draws& draws) {
 milliseconds draw_length(FaultKind kind, milliseconds lease, Draws& draws) {
   switch (kind) {
     case FaultKind::kKillAgain:
+    case FaultKind::kTermKill:
       return draws.time(milliseconds(10), milliseconds(200));
     case FaultKind::kStopWorker:
     case FaultKind::kStopLeader: {
@@ -145,10 +156,13 @@ milliseconds draw_length(FaultKind kind, milliseconds lease, Draws& draws) {
       const bool is_short = draws.from(0, 1) == 0;
       return is_short ? draws.time(milliseconds(100), lease / 2) : draws.time(lease * 3 / 2, lease * 2);
     }
+    case FaultKind::kSlowDisk:
+      return draws.time(lease, lease * 2);
     case FaultKind::kEtcdAway:
       return draws.time(milliseconds(500), lease * 2);
     case FaultKind::kEtcdKill:
     case FaultKind::kEtcdStop:
+    case FaultKind::kEtcdSplit:
       return draws.time(milliseconds(500), lease * 3 / 2);
     case FaultKind::kHalfOpen:
     case FaultKind::kCorrupt:
@@ -157,6 +171,7 @@ milliseconds draw_length(FaultKind kind, milliseconds lease, Draws& draws) {
     case FaultKind::kCutOff:
     case FaultKind::kCutEtcd:
     case FaultKind::kCutPeers:
+    case FaultKind::kThinLine:
       return draws.time(milliseconds(4000), milliseconds(7000));
     default:
       return draws.time(milliseconds(1000), milliseconds(3000));
@@ -170,6 +185,9 @@ Fault draw_fault(const Schedule& schedule, milliseconds lease, Draws& draws) {
   if (fault.kind == FaultKind::kKillAll) fault.number = draws.from(kFewestWorkers, schedule.workers);
   if (fault.kind == FaultKind::kJoin) fault.number = draws.from(1, 2);
   if (fault.kind == FaultKind::kScale) fault.number = draws.from(0, 1) == 0 ? -1 : draws.from(1, 2);
+  // An fsync that is longer than a lease, or not.
+  if (fault.kind == FaultKind::kSlowDisk)
+    fault.number = draws.from(0, 1) == 0 ? 1 : static_cast<int>(lease.count() / 1000) + 1;
   if (form.lasts) fault.lasts = draw_length(fault.kind, lease, draws);
   return fault;
 }

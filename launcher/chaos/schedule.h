@@ -44,6 +44,7 @@ struct ScheduleOptions {
   bool can_fill_disk = false;
   bool can_slow_disk = false;
   bool can_cut_network = false;
+  bool can_limit_memory = false;
 };
 
 inline constexpr int kFewestWorkers = 2;    // that a schedule of ours leaves running at any time but in kill-all

@@ -1,6 +1,5 @@
 #include "launcher/chaos/slow_disk.h"
 
-#include <chrono>
 #include <csignal>
 #include <string>
 
@@ -16,7 +15,8 @@ bool SlowDisk::is_possible() {
   return strace && strace->ends_within(kPatience) && strace->wait_status() == 0;
 }
 
-Result<SlowDisk> SlowDisk::start(const std::vector<pid_t>& processes, const std::filesystem::path& log) {
+Result<SlowDisk> SlowDisk::start(const std::vector<pid_t>& processes, std::chrono::microseconds delay,
+                                 const std::filesystem::path& log) {
   std::vector<std::string> words{"strace",
                                  "-f",
                                  "-qq",
@@ -25,7 +25,7 @@ Result<SlowDisk> SlowDisk::start(const std::vector<pid_t>& processes, const std:
                                  "-e",
                                  "trace=fsync,fdatasync",
                                  "-e",
-                                 "inject=fsync,fdatasync:delay_enter=1000000"};
+                                 "inject=fsync,fdatasync:delay_enter=" + std::to_string(delay.count())};
   for (const pid_t process : processes) {
     words.emplace_back("-p");
     words.push_back(std::to_string(process));

@@ -1,21 +1,23 @@
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <vector>
 
 #include <sys/types.h>
 
 #include "base/result.h"
-#include "launcher/chaos/child_process.h"
+#include "launcher/child_process.h"
 
 namespace everstep::launcher::chaos {
 
-// Makes each fsync and fdatasync of some processes a second longer, by `strace`. It lets go of them when it is ended.
+// Makes each fsync and fdatasync of some processes longer, by `strace`. It lets go of them when it is ended.
 class SlowDisk {
  public:
   static bool is_possible();  // there is a program strace, and it may trace
 
-  static Result<SlowDisk> start(const std::vector<pid_t>& processes, const std::filesystem::path& log);
+  static Result<SlowDisk> start(const std::vector<pid_t>& processes, std::chrono::microseconds delay,
+                                const std::filesystem::path& log);
 
   // Asks it to let go; kills it if it does not.
   void stop();

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "launcher/chaos/chaos_job.h"
-#include "launcher/chaos/child_process.h"
+#include "launcher/process_table.h"
 
 namespace everstep::launcher::chaos {
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -7,6 +8,7 @@
 
 #include "base/text.h"
 #include "launcher/chaos/far_host.h"
+#include "launcher/chaos/memory_limit.h"
 #include "launcher/chaos/run.h"
 #include "launcher/chaos/schedule.h"
 #include "launcher/chaos/slow_disk.h"
@@ -40,6 +42,12 @@ Outcome read_schedule(const Config& config, const std::string& path, Request& re
   return {};
 }
 
+// The tools that make faults are looked for where the system has them, also if nobody says so.
+void set_path() {
+  constexpr int kKeepsTheOldOne = 0;
+  ::setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", kKeepsTheOldOne);
+}
+
 void draw_schedules(const Config& config, Values& values, Request& request, Streams& streams) {
   const std::int64_t first = values.integer("seed", {.min = 0});
   const std::int64_t count = values.integer("count", {.min = 1, .max = kMostSeeds});
@@ -50,7 +58,9 @@ void draw_schedules(const Config& config, Values& values, Request& request, Stre
   options.can_fill_disk = chaos::SmallDisk::is_possible();
   options.can_slow_disk = chaos::SlowDisk::is_possible();
   options.can_cut_network = chaos::FarHost::is_possible();
-  if (!options.can_cut_network) streams.log << "no cut networks: they need root, ip, unshare and nsenter\n";
+  options.can_limit_memory = chaos::MemoryLimit::is_possible();
+  if (!options.can_limit_memory) streams.log << "no lack of memory: it needs root and cgroups\n";
+  if (!options.can_cut_network) streams.log << "no cut networks: they need root, ip, tc, unshare and nsenter\n";
   if (!options.can_fill_disk) streams.log << "no full disks: they need root\n";
   if (!options.can_slow_disk) streams.log << "no slow disks: they need strace\n";
   for (std::int64_t seed = first; seed < first + count; ++seed) {
@@ -145,6 +155,7 @@ Outcome run_one(const Schedule& schedule, const Request& request, Tally& tally, 
 }
 
 Outcome run(const Config& config, Streams& streams) {
+  set_path();
   Request request;
   if (auto failure = read_request(config, request, streams)) return failure;
   if (request.prints) {

@@ -97,7 +97,8 @@ Table stage_table(const ModelProfile& profile, const PlanReport& report) {
     const std::string& last = profile.blocks[plan.cuts[stage + 1] - 1].name;
     table.rows.push_back({std::to_string(stage), range_of_names(first, last), fixed_text(to_ms(cost.forward), 2),
                           fixed_text(to_ms(cost.backward), 2), fixed_text(static_cast<double>(parameters) / 1e6, 1),
-                          worker_name(plan.workers[placement.owner_of(stage)]), list_workers(plan.guards[stage])});
+                          worker_name(plan.workers[placement.owner_of(stage)]),
+                          plan.guards.empty() ? std::string() : list_workers(plan.guards[stage])});
   }
   return table;
 }

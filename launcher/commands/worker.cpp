@@ -1,4 +1,5 @@
 #include <cerrno>
+#include <csignal>
 #include <filesystem>
 #include <system_error>
 
@@ -9,6 +10,7 @@
 #include "launcher/commands/worker_program.h"
 #include "launcher/elastic/store_connection.h"
 #include "launcher/elastic/worker_order.h"
+#include "launcher/train/signal_watch.h"
 
 namespace everstep::launcher {
 namespace {
@@ -50,6 +52,9 @@ Outcome run(const Config& config, Streams& streams) {
   if (failure) return failure;
   std::vector<std::string> args = worker_order_arguments(config);
   args.insert(args.begin(), "elastic");
+  // From here on it leaves in order: its libraries take a while to load.
+  const sigset_t held = leave_signals();
+  ::sigprocmask(SIG_BLOCK, &held, nullptr);
   return become_worker_program(std::move(args), streams);
 }
 

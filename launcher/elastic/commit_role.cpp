@@ -64,6 +64,7 @@ void CommitRole::begin(const View& view, const GenerationRecord& generation, Com
   run.generation = generation.group.attempt.generation;
   run.plan = stored_plan(generation.group.plan);
   run.plan_text = scheduler::plan_text(generation.group.plan);
+  run.left_out = generation.left_out;
   std::optional<storage::CatalogEntry> parent;
   if (const elastic::KeyValue* item = view.find(facts_.keys.head())) {
     const auto record = elastic::parse_head_record(item->value);
@@ -83,6 +84,9 @@ void CommitRole::begin(const View& view, const GenerationRecord& generation, Com
     parent = storage::CatalogEntry{*head, *manifest};
   }
   const auto committed = parent ? std::optional(parent->head.checkpoint.position) : std::nullopt;
+  right.on_waiting = [this](const Error& error) {
+    on_event_(LogLine("commit_waits").add("reason", error.line()).text());
+  };
   auto head = make_kv_head_store(kv_, right, ports.documents, ports.seal, ports.head);
   const auto workers = static_cast<int>(generation.group.plan.workers.size());
   auto committer = std::make_unique<CheckpointCommitter>(

@@ -145,6 +145,11 @@ std::vector<OptionSpec> membership_options() {
        .value_name = "S",
        .default_text = "30",
        .help = "Seconds between changes of plan for newcomers"},
+      {.name = "rebalance",
+       .value_name = "WHEN",
+       .default_text = "off",
+       .help =
+           "Plan anew around workers that have become slow, and back: off, or on (when the gain pays for the switch)"},
   };
 }
 
@@ -155,6 +160,7 @@ MembershipOptions read_membership_options(Values& values) {
   options.min_workers = static_cast<int>(values.integer("min-workers", {.min = 1, .max = kMostWorkers}));
   options.join_debounce = milliseconds(values, "join-debounce");
   options.join_interval = milliseconds(values, "join-interval");
+  options.rebalances = values.choice("rebalance", {"off", "on"}) == 1;
   return options;
 }
 

@@ -38,6 +38,7 @@ struct MembershipOptions {
   int min_workers = 1;
   std::chrono::milliseconds join_debounce{2'000};
   std::chrono::milliseconds join_interval{30'000};
+  bool rebalances = false;
 
   bool operator==(const MembershipOptions&) const = default;
 };

@@ -91,7 +91,7 @@ class ElasticSupervisor {
     if (event.message) {
       std::visit([&](const auto& message) { take(worker, message); }, *event.message);
     } else {
-      worker.fate.wait_status = event.wait_status;
+      worker.fate.end(event.wait_status);
       take_end(worker);
     }
   }
@@ -138,6 +138,7 @@ class ElasticSupervisor {
     LogLine event("worker_died");
     event.add("name", name);
     describe_end(*worker.fate.wait_status, event);
+    if (!worker.fate.crash.empty()) event.add("in", worker.fate.crash);
     if (worker.fate.error) event.add("reason", worker.fate.error->line());
     const bool restarts = supervision_.restart == RestartPolicy::kOnFailure && !done_at_ && !stop_signal_ &&
                           !worker.is_asked_to_leave && is_worth_a_restart(worker.fate);
@@ -197,6 +198,11 @@ class ElasticSupervisor {
   void take_scale(int wanted) {
     constexpr int kMostWorkers = 128;
     target_ = std::clamp(wanted, 0, kMostWorkers);
+    // One that `everstep drain` asked is as good as gone.
+    const std::set<std::string> leavers = requests_.leavers();
+    for (Worker& worker : workers_) {
+      worker.is_asked_to_leave = worker.is_asked_to_leave || leavers.contains(worker_name(number_of(worker)));
+    }
     tell(LogLine("scaling").add("from", staying()).add("to", *target_));
     for (int missing = *target_ - staying(); missing > 0; --missing) start_another();
   }

@@ -66,7 +66,7 @@ class ElasticWorker {
         secret_(JobSecret::of(order_.secret)),
         watch_(boot_now),
         recorder_(kRecordedOps) {
-    set_last_words({[this](const Error& error) { tell(error); }, &recorder_});
+    set_last_words({[this](const Error& error) { tell(error); }, &recorder_, name()});
   }
   ElasticWorker(const ElasticWorker&) = delete;
   ElasticWorker& operator=(const ElasticWorker&) = delete;
@@ -113,7 +113,8 @@ class ElasticWorker {
                       name(),
                       order_.host_name.empty() ? host_name() : order_.host_name,
                       [this](const FromWorker& message) { tell(message); },
-                      [this](const std::string& event) { note(event); }};
+                      [this](const std::string& event) { note(event); },
+                      order_.slowdown};
     while (true) {
       auto incarnation = begin(parts);
       if (!incarnation) return incarnation.error();
@@ -139,6 +140,7 @@ class ElasticWorker {
   Result<std::unique_ptr<Incarnation>> begin(WorkerParts& parts) {
     constexpr std::chrono::milliseconds kPause{500};
     while (true) {
+      parts.returns = was_member_;
       auto incarnation = Incarnation::begin(parts);
       const bool may_come_back = !incarnation && (incarnation.error().code == ErrorCode::kUnavailable ||
                                                   incarnation.error().code == ErrorCode::kDeadlineExceeded);

@@ -36,7 +36,7 @@ std::vector<std::string> arguments(const std::filesystem::path& directory, const
 
 class OwnEtcdServer final : public EtcdServer {
  public:
-  OwnEtcdServer(EtcdProcess process, std::string url) : process_(std::move(process)), url_(std::move(url)) {}
+  OwnEtcdServer(ChildProcess process, std::string url) : process_(std::move(process)), url_(std::move(url)) {}
   ~OwnEtcdServer() override { process_.stop(kPatience); }
 
   const std::string& url() const override { return url_; }
@@ -44,7 +44,7 @@ class OwnEtcdServer final : public EtcdServer {
   bool is_running() override { return process_.is_running(); }
 
  private:
-  EtcdProcess process_;
+  ChildProcess process_;
   std::string url_;
 };
 
@@ -85,7 +85,7 @@ Result<std::unique_ptr<EtcdServer>> EtcdServer::start(const std::filesystem::pat
   for (int tries = 0; tries < kTriesWithOtherPorts; ++tries) {
     const std::uintmax_t log_begin = size_of(log);
     const std::string clients = loopback_url(unused_port());
-    auto process = EtcdProcess::start(arguments(directory, clients, loopback_url(unused_port())), log);
+    auto process = start_etcd(arguments(directory, clients, loopback_url(unused_port())), log);
     if (!process) return process.error();
     auto server = std::make_unique<OwnEtcdServer>(std::move(*process), clients);
     if (answers_before(*server, end)) return std::unique_ptr<EtcdServer>(std::move(server));

@@ -1,6 +1,7 @@
 #include "launcher/elastic/generation_run.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "launcher/exit_code.h"
 #include "launcher/train/caught.h"
 #include "launcher/train/commit_assembly.h"
+#include "launcher/train/crash_report.h"
 #include "launcher/train/host.h"
 #include "launcher/train/parallel.h"
 #include "launcher/train/restore.h"
@@ -18,6 +20,7 @@
 #include "launcher/train/worker_process.h"
 #include "scheduler/guards.h"
 #include "storage/catalog_documents.h"
+#include "trainer/emulated/slowed_stage.h"
 #include "trainer/torch/torch_stage.h"
 
 namespace everstep::launcher {
@@ -28,6 +31,8 @@ using elastic::TrainingEnded;
 
 // Dead peers are told by their lifelines and hung ones lose their leases, so a frame may take as long as it likes.
 constexpr std::chrono::minutes kFramePatience{60};
+// Survivors should not wait longer for what a group has run than it would take them to run it again.
+constexpr std::chrono::seconds kGroupStopLimit{1};
 // All have drained when one has, up to the last message on its way.
 constexpr std::chrono::seconds kGoodbyePatience{2};
 
@@ -52,6 +57,14 @@ std::vector<std::vector<int>> places_of_guards(const scheduler::Plan& plan) {
   return places;
 }
 
+// Where they are, for whoever looks into this process from outside: a debugger, or a test that makes a bit flip.
+void log_weights(int place, const trainer::StageRequest& stage) {
+  LogLine event("weights");
+  event.add("place", place).add("first_block", stage.layout.first_block);
+  event.add("address", reinterpret_cast<std::uintptr_t>(stage.memory.weights.data));
+  log_event(event.add("bytes", stage.memory.weights.size).text());
+}
+
 trainer::PlanShape shape_of(const scheduler::Plan& plan) { return {request_of(plan), plan.cuts}; }
 
 }  // namespace
@@ -61,7 +74,8 @@ GenerationRun::GenerationRun(const TrainingGround& ground, Start start, RunCallb
       start_(std::move(start)),
       callbacks_(std::move(callbacks)),
       number_(number_in(start_.generation.group, ground.self)),
-      acks_(ground.kv, ground.keys, start_.generation.group.attempt, start_.opened, ground.self) {
+      acks_(ground.kv, ground.keys, start_.generation.group.attempt, start_.opened, ground.self,
+            callbacks_.on_commit_waiting) {
   if (!is_donor()) {
     if (keeps_copies(plan(), ground_.request.plan.redundancy)) copies_ = std::make_shared<trainer::StateCopies>();
     writer_ = std::make_unique<CheckpointWriter>(
@@ -120,6 +134,7 @@ void GenerationRun::run() {
 }
 
 TrainingEnded GenerationRun::work() {
+  set_crash_generation(start_.generation.group.attempt.generation);
   trainer::Transport& transport = *start_.connection.transport;
   std::optional<trainer::MovedState> moved;
   if (start_.generation.from) {
@@ -134,6 +149,13 @@ TrainingEnded GenerationRun::work() {
   }
   auto trained = train_from(std::move(moved));
   if (!trained) return broken(trained.error());
+  if (trained->end == trainer::RunEnd::kGroupStop) {
+    // All of the group know it, and none of them keeps what would spoil the window again.
+    if (!trained->held.resume.finite) {
+      return broken({ErrorCode::kUnavailable, "another group lost a worker, and this one's sums are not finite", ""});
+    }
+    return kept_by_group(std::move(trained->held));
+  }
   saved_ = trained->saved;
   std::vector<trainer::WindowHistory> history = writer_->uncommitted();
   trainer::HeldState& held = trained->held;
@@ -171,12 +193,29 @@ elastic::HeldRecord GenerationRun::held_copies() const {
   return held;
 }
 
+TrainingEnded GenerationRun::kept_by_group(trainer::HeldState held) {
+  kept_by_group_ = std::make_shared<const trainer::HeldState>(std::move(held));
+  TrainingEnded ended = broken({ErrorCode::kUnavailable, "a worker of another group died; this one kept its sums", ""});
+  ended.held.kept = kept_group().what;
+  return ended;
+}
+
+KeptGroup GenerationRun::kept_group() const {
+  if (!kept_by_group_) return {};
+  const trainer::ResumePoint& resume = kept_by_group_->resume;
+  const elastic::KeptSums what{start_.generation.group.attempt.generation, resume.position, number_ / plan().depth,
+                               static_cast<int>(resume.kept.size())};
+  return {kept_by_group_, what, writer_->uncommitted(), plan().window};
+}
+
 TrainingEnded GenerationRun::broken(const Error& error) {
   trainer::Transport& transport = *start_.connection.transport;
   TrainingEnded ended{
       start_.generation.group.attempt, TrainingEnded::How::kBroken, held_copies(), {}, false, error, base_is_damaged_};
   ended.is_faulty = is_faulty_;
-  if (const auto lost = transport.lost(); lost && !is_aborted_) {
+  ended.held.anomaly = anomaly_;
+  // Peers that stop for the same reason are not lost.
+  if (const auto lost = transport.lost(); lost && !is_aborted_ && !anomaly_) {
     ended.lost = start_.generation.group.connected()[lost->worker];
     ended.lost_is_dead = lost->how == trainer::LostPeer::How::kClosed;
     if (lost->how == trainer::LostPeer::How::kRefused) ended.lost.reset();
@@ -188,8 +227,11 @@ TrainingEnded GenerationRun::broken(const Error& error) {
 
 trainer::TransferRequest GenerationRun::transfer() const {
   const elastic::GenerationRecord& generation = start_.generation;
-  const scheduler::Plan& before = generation.from->plan;
+  const bool is_kept_by_group = generation.base.kind == Base::Kind::kSums;
+  const scheduler::Plan before =
+      is_kept_by_group ? plan_of_group(generation.from->plan, generation.base.group) : generation.from->plan;
   trainer::TransferRequest change;
+  change.is_kept_by_group = is_kept_by_group;
   change.before = shape_of(before);
   change.after = shape_of(plan());
   const std::vector<WorkerId> connected = generation.group.connected();
@@ -223,11 +265,13 @@ Result<trainer::MovedState> GenerationRun::move_base() {
 }
 
 Result<trainer::TrainResult> GenerationRun::train_from(std::optional<trainer::MovedState> moved) {
-  trainer::TrainOptions options = train_options_of(ground_.request, {plan(), 0, 0, ""}, ground_.lineage);
+  trainer::TrainOptions options = train_options_of(ground_.request, {plan(), 0, 0, 0, ""}, ground_.lineage);
   options.generation = start_.generation.group.attempt.generation;
   options.peer_timeout = kFramePatience;
+  options.group_stop_limit = kGroupStopLimit;
   options.checkpoints.at_end = true;
   if (copies_) options.guards = places_of_guards(plan());
+  leave_out_and_watch(options);
   trainer::TrainHooks hooks = this->hooks();
   if (moved) {
     options.resume = moved->resume;
@@ -242,6 +286,17 @@ Result<trainer::TrainResult> GenerationRun::train_from(std::optional<trainer::Mo
     EVERSTEP_TRY(restore_checkpoint(options, hooks));
   }
   return train(options, ground_.data, *start_.connection.transport, hooks);
+}
+
+// What the generation says about gradients that must not be applied.
+void GenerationRun::leave_out_and_watch(trainer::TrainOptions& options) const {
+  for (const Position& position : start_.generation.left_out) options.settled.push_back({position, 0, true});
+  options.anomalies.stops = true;
+  if (const auto& trial = start_.generation.trial) {
+    options.anomalies.window = trial->report.window;
+    options.anomalies.norm_limit = trial->report.norm_limit;
+    options.anomalies.skips = trial->skips;
+  }
 }
 
 Status GenerationRun::restore_checkpoint(trainer::TrainOptions& options, trainer::TrainHooks& hooks) {
@@ -282,6 +337,13 @@ trainer::TrainHooks GenerationRun::hooks() {
   hooks.checkpoints = writer_.get();
   hooks.copies = copies_.get();
   hooks.on_wrong_replica = [this](const trainer::WrongReplica& wrong) { is_faulty_ = wrong.worker == number_; };
+  hooks.on_anomaly = [this](const trainer::Anomaly& anomaly) {
+    anomaly_ = {anomaly.window, {}, {}, false, anomaly.norm_limit};
+    if (!anomaly.origin) return;
+    anomaly_->minibatch = anomaly.origin->position;
+    anomaly_->suspect = plan().workers[anomaly.origin->worker];
+    anomaly_->repeats = anomaly.origin->repeats;
+  };
   hooks.on_begin = callbacks_.on_moved;
   hooks.on_step = [this](const trainer::StepReport& report) {
     start_.held.reset();
@@ -291,7 +353,10 @@ trainer::TrainHooks GenerationRun::hooks() {
   hooks.on_validation = callbacks_.on_validation;
   add_stage_hooks(ground_.request, plan(), hooks);
   hooks.make_stage = [this, make = hooks.make_stage](const trainer::StageRequest& stage) {
-    return ground_.watch.watch(make(stage));
+    log_weights(number_, stage);
+    auto made = make(stage);
+    if (ground_.slowdown > 1) made = make_slowed_stage(std::move(made), ground_.slowdown);
+    return ground_.watch.watch(std::move(made));
   };
   return hooks;
 }

@@ -37,6 +37,7 @@ struct TrainingGround {
   WorkerId self;
   ComputeWatch& watch;
   trainer::FlightRecorder& recorder;
+  double slowdown = 1;  // takes so many times as long as it has to
 };
 
 // Told by the training thread; must not block.
@@ -45,7 +46,8 @@ struct RunCallbacks {
   std::function<void(const trainer::StepReport&)> on_step;
   std::function<void(std::int64_t step, double loss)> on_validation;
   std::function<void(Position)> on_save_skipped;
-  std::function<void(elastic::TrainingEnded)> on_end;  // the last call
+  std::function<void(const Error&)> on_commit_waiting;  // etcd does not take the word of a part that is durable
+  std::function<void(elastic::TrainingEnded)> on_end;   // the last call
 };
 
 // One worker's part in one generation, on a thread of its own: brings the base into place, trains, and hands on what it
@@ -57,7 +59,7 @@ class GenerationRun {
     elastic::Revision opened = 0;  // when `gen` said so
     trainer::UcxConnection connection;
     // What this worker has of the base; nothing: no part of it.
-    std::shared_ptr<const trainer::HeldState> held;      // base kMemory
+    std::shared_ptr<const trainer::HeldState> held;      // base kMemory, kSums
     std::shared_ptr<const trainer::CopiedState> copies;  // base kCopies
     std::optional<storage::Head> head;                   // base kCheckpoint: the checkpoint
   };
@@ -84,6 +86,7 @@ class GenerationRun {
   // After on_end: what this worker holds (nothing, if it broke off), and whether the end was saved.
   std::shared_ptr<const trainer::HeldState> held() const { return result_; }
   KeptCopies kept_copies() const;  // however it ended
+  KeptGroup kept_group() const;    // if it broke off
   const Status& saved() const { return saved_; }
 
  private:
@@ -93,6 +96,7 @@ class GenerationRun {
   bool is_donor() const { return number_ >= static_cast<int>(plan().workers.size()); }
   const scheduler::Plan& plan() const { return start_.generation.group.plan; }
   elastic::TrainingEnded broken(const Error& error);
+  elastic::TrainingEnded kept_by_group(trainer::HeldState held);
   elastic::HeldRecord held_copies() const;
   trainer::TransferRequest transfer() const;
   Result<trainer::MovedState> move_base();
@@ -100,6 +104,7 @@ class GenerationRun {
   Status restore_checkpoint(trainer::TrainOptions& options, trainer::TrainHooks& hooks);
   Error damaged_base(Error error);
   trainer::TrainHooks hooks();
+  void leave_out_and_watch(trainer::TrainOptions& options) const;
   WriterSetup writer_setup() const;
 
   const TrainingGround& ground_;
@@ -113,10 +118,12 @@ class GenerationRun {
   std::shared_ptr<trainer::StateCopies> copies_;  // none: none are kept
   bool base_is_damaged_ = false;
   bool is_faulty_ = false;
+  std::optional<elastic::AnomalyReport> anomaly_;  // why training stopped
   std::atomic<bool> is_aborted_{false};
   std::mutex transport_mutex_;  // between the training thread that leaves the transport and others that look at it
   bool has_left_ = false;
   std::shared_ptr<const trainer::HeldState> result_;
+  std::shared_ptr<const trainer::HeldState> kept_by_group_;
   Status saved_;
   std::promise<void> ended_;
   std::future<void> has_ended_ = ended_.get_future();

@@ -27,6 +27,8 @@ constexpr milliseconds kLongestSleep{100};
 constexpr Tick kDeathDebounce = kTicksPerSecond / 20;
 constexpr Tick kPrepareLimit = 20 * kTicksPerSecond;
 constexpr Tick kHeldLimit = 2 * kTicksPerSecond;
+// More than a group may take to stop by itself (generation_run.cpp), and less than the leader waits.
+constexpr Tick kGroupLimit = kTicksPerSecond * 3 / 2;
 
 template <typename Duration>
 Tick ticks(Duration duration) {
@@ -56,9 +58,16 @@ Incarnation::Incarnation(WorkerParts& parts, WorkerId self, elastic::LeaseId lea
       agent_(agent_options(lease)),
       coordinator_(coordinator_options(lease)),
       commits_(parts.kv, parts.checkpoints, commit_facts(), parts.log),
-      ground_{
-          parts.job.request, parts.data,    parts.checkpoints, parts.kv, parts.keys, parts.job.found.spec.lineage, self,
-          parts.watch,       parts.recorder},
+      ground_{parts.job.request,
+              parts.data,
+              parts.checkpoints,
+              parts.kv,
+              parts.keys,
+              parts.job.found.spec.lineage,
+              self,
+              parts.watch,
+              parts.recorder,
+              parts.slowdown},
       connector_(parts.listener, parts.keys, parts.job.found.spec.lineage, self,
                  [this](AgentEvent event) { mailbox_.put(std::move(event)); }),
       keeper_(parts.kv,
@@ -73,6 +82,7 @@ Incarnation::~Incarnation() {
 elastic::AgentOptions Incarnation::agent_options(elastic::LeaseId lease) const {
   elastic::AgentOptions options{.keys = parts_.keys, .self = {}, .spec = {}, .is_authentic = {}, .sign = {}};
   options.self.id = self_;
+  options.returns = parts_.returns;
   options.self.name = parts_.name;
   options.self.host = parts_.host;
   options.self.address = parts_.listener.address();
@@ -80,6 +90,7 @@ elastic::AgentOptions Incarnation::agent_options(elastic::LeaseId lease) const {
   options.lease = lease;
   options.lease_ttl = ticks(parts_.job.membership.lease_ttl);
   options.outage_limit = ticks(parts_.job.membership.outage_limit);
+  options.group_limit = kGroupLimit;
   options.is_authentic = [&secret = parts_.secret](const elastic::MemberRecord& member) {
     return secret.is_authentic(signed_text(member), member.mac);
   };
@@ -106,6 +117,11 @@ elastic::CoordinatorOptions Incarnation::coordinator_options(elastic::LeaseId le
     auto plan = make_train_plan(request, workers, previous);
     if (!plan) return plan.error();
     return std::move(plan->plan);
+  };
+  options.rebalances = membership.rebalances;
+  options.window_time = [&request = parts_.job.request](const scheduler::Plan& plan,
+                                                        const std::vector<scheduler::WorkerInfo>& workers) {
+    return predicted_window(request, plan, workers);
   };
   options.nonce = [] { return std::random_device{}(); };
   return options;

@@ -42,6 +42,8 @@ struct WorkerParts {
   std::string host;
   std::function<void(const FromWorker&)> tell;  // the supervisor, if there is one
   std::function<void(const std::string& event)> log;
+  double slowdown = 1;
+  bool returns = false;  // there was an incarnation before
 };
 
 // One life of a worker as a member of the job: the loop that has its state. It drives the two brains and carries out
@@ -84,6 +86,7 @@ class Incarnation {
   Result<elastic::TxnReply> transact(const elastic::Txn& txn);
   void look_after_checkpoints();
   void show_progress();
+  void add_speeds(elastic::ProgressRecord& record) const;
 
   void carry_out(const elastic::Connect& connect);
   void carry_out(const elastic::Disconnect& disconnect) { connector_.drop(disconnect.attempt); }
@@ -103,7 +106,8 @@ class Incarnation {
   void on_first_update();
   bool is_witness(const elastic::GenerationRecord& generation) const;
   std::string name_of(const WorkerId& id) const;
-  RunCallbacks run_callbacks(const elastic::Attempt& attempt);
+  RunCallbacks run_callbacks(const elastic::GenerationRecord& generation);
+  std::optional<elastic::AnomalyTrial> tried_here(const elastic::GenerationRecord& generation) const;
   std::optional<storage::Head> head() const;
 
   WorkerParts& parts_;
@@ -121,6 +125,8 @@ class Incarnation {
   std::optional<OldLines> old_lines_;
   std::shared_ptr<const trainer::HeldState> held_;
   std::map<Generation, KeptCopies> copies_;  // by the generation that they were kept in
+  KeptGroup kept_group_;                     // the last one
+  std::map<WorkerId, std::string> names_;    // of those it connected to, who may be gone by now
   Status saved_;                             // the last checkpoint of a finished run
   std::optional<End> end_;
   std::optional<Tick> wake_;

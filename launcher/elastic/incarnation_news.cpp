@@ -1,8 +1,11 @@
 // What an incarnation tells people: names, the price of a change, progress.
 #include <algorithm>
+#include <cmath>
 
 #include "launcher/elastic/boot_clock.h"
 #include "launcher/elastic/incarnation.h"
+#include "launcher/train/train_plan.h"
+#include "scheduler/stragglers.h"
 
 namespace everstep::launcher {
 namespace {
@@ -11,6 +14,7 @@ using elastic::GenerationRecord;
 
 constexpr std::chrono::milliseconds kCallDeadline{1000};
 constexpr Tick kShowEvery = 2 * kTicksPerSecond;
+constexpr Tick kTicksPerMicrosecond = kTicksPerSecond / 1'000'000;
 
 std::string_view base_text(const elastic::Base& base) {
   switch (base.kind) {
@@ -22,6 +26,8 @@ std::string_view base_text(const elastic::Base& base) {
       return "memory";
     case elastic::Base::Kind::kCopies:
       return "copies";
+    case elastic::Base::Kind::kSums:
+      return "sums";
   }
   EVERSTEP_CHECK(false, "a base that is none");
 }
@@ -30,7 +36,9 @@ std::string_view base_text(const elastic::Base& base) {
 
 std::string Incarnation::name_of(const WorkerId& id) const {
   const auto member = read_member(view_.view(), parts_.keys, id);
-  return member ? member->name : to_string(id);
+  if (member) return member->name;
+  const auto known = names_.find(id);
+  return known == names_.end() ? to_string(id) : known->second;
 }
 
 // Whoever came in new knows nothing of what the change cost; one that was there before does, if there is one.
@@ -57,7 +65,8 @@ void Incarnation::on_first_update() {
   changed.phases = clock_.phases();
   changed.stall = clock_.stall();
   changed.redone = redone_;
-  parts_.progress.on_change(changed.stall, changed.redone, plan.window);
+  const bool was_planned = generation.base.kind == elastic::Base::Kind::kMemory && generation.from;
+  parts_.progress.on_change(changed.stall, changed.redone, plan.window, was_planned);
   parts_.metrics.change([&](WorkerMetrics& metrics) {
     metrics.generation = changed.generation.value;
     metrics.workers = changed.workers;
@@ -67,7 +76,24 @@ void Incarnation::on_first_update() {
   if (is_witness(generation)) parts_.tell(changed);
 }
 
-// Nothing of it decides anything: a write that fails is made up for by the next.
+// How fast each worker is, for people and for whoever leads.
+void Incarnation::add_speeds(elastic::ProgressRecord& record) const {
+  const elastic::GroupRecord& group = run_->generation().group;
+  const RunProgress::Speeds speeds = parts_.progress.speeds();
+  record.generation = group.attempt.generation;
+  record.updates = speeds.updates;
+  record.update_us = speeds.update_time / kTicksPerMicrosecond;
+  record.switch_ms = std::llround(1e3 * speeds.switch_seconds);
+  for (const std::vector<Tick>& stages : speeds.stage_times) {
+    for (const Tick time : stages) record.stage_us.push_back(static_cast<int>(time / kTicksPerMicrosecond));
+  }
+  const scheduler::ModelProfile profile = train_profile(parts_.job.request);
+  for (const double slowness : measured_slowness(group.plan, profile, speeds.stage_times)) {
+    record.slowness_percent.push_back(static_cast<int>(std::lround(100 * slowness)));
+  }
+}
+
+// A write that fails is made up for by the next.
 void Incarnation::show_progress() {
   const Tick now = boot_now();
   if (now - progress_shown_ < kShowEvery || !run_) return;
@@ -93,7 +119,10 @@ void Incarnation::show_progress() {
   record.loss = progress.last.loss;
   record.tokens_per_second = progress.tokens_per_second;
   record.busy = progress.last.busy;
-  for (const Tick time : progress.last.computed) record.computed_us.push_back(static_cast<int>(time / 1000));
+  for (const Tick time : progress.last.computed) {
+    record.computed_us.push_back(static_cast<int>(time / kTicksPerMicrosecond));
+  }
+  add_speeds(record);
   record.goodput = progress.goodput;
   record.state = agent_.state();
   (void)parts_.kv.transact({{}, {elastic::put(parts_.keys.progress(), to_text(record), lease_)}}, kCallDeadline);

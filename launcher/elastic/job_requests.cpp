@@ -1,9 +1,11 @@
 #include "launcher/elastic/job_requests.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 #include "elastic/records.h"
+#include "elastic/view.h"
 
 namespace everstep::launcher {
 namespace {
@@ -40,6 +42,21 @@ Status JobRequests::ask_to_leave(const std::string& name, const std::string& rea
     return status_of(store_.transact(ask, kDeadline));
   }
   return not_found("no member is called " + name);
+}
+
+std::set<std::string> JobRequests::leavers() {
+  auto reply = store_.transact({{}, {elastic::list(keys_.live())}, {}}, kDeadline);
+  if (!reply) return {};
+  elastic::View view;
+  view.replace(std::move(reply->reads.at(0)), reply->revision);
+  std::set<std::string> names;
+  for (const elastic::KeyValue* item : view.below(keys_.members())) {
+    const auto member = elastic::parse_member(item->value);
+    if (!member) continue;
+    const bool is_asked = view.find(keys_.drain_request(member->id)) != nullptr;
+    if (is_asked || member->state == elastic::MemberState::kLeaving) names.insert(member->name);
+  }
+  return names;
 }
 
 bool JobRequests::has_others(const std::set<std::string>& names) {

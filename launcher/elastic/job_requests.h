@@ -25,6 +25,9 @@ class JobRequests {
   // The worker of that name is to leave. kNotFound: it is not a member (yet).
   Status ask_to_leave(const std::string& name, const std::string& reason);
 
+  // The names of those who were asked to leave, by anybody, and of those who do; nobody if etcd does not say.
+  std::set<std::string> leavers();
+
   // Whether there are members with other names; false also if etcd does not say.
   bool has_others(const std::set<std::string>& names);
   bool is_finished();

@@ -166,6 +166,23 @@ void tell_survival(const Situation& seen, JobStatus& status) {
 
 // Stages differ, too: a head may cost as much as some blocks.
 constexpr double kStraggles = 5;
+constexpr double kIsSlow = 2;  // where what the stages cost is reckoned with
+
+// By the times of its stages.
+void tell_speed(const Situation& seen, std::size_t seat, WorkerStatus& worker) {
+  if (!seen.progress) return;
+  const scheduler::Plan& plan = seen.generation->group.plan;
+  const scheduler::Placement placement = placement_of(plan);
+  const std::vector<int>& stages = placement.stages_on(*worker.device);
+  const std::vector<int>& times = seen.progress->stage_us;
+  if (times.size() == plan.workers.size() * stages.size()) {
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+      worker.stage_times.push_back({stages[i], times[seat * stages.size() + i] / 1e3});
+    }
+  }
+  const std::vector<int>& slowness = seen.progress->slowness_percent;
+  if (slowness.size() == plan.workers.size() && slowness[seat] > 0) worker.slowness = slowness[seat] / 1e2;
+}
 
 void tell_times(const Situation& seen, JobStatus& status) {
   if (!status.progress || !seen.generation) return;
@@ -175,10 +192,18 @@ void tell_times(const Situation& seen, JobStatus& status) {
   std::vector<int> sorted = times;
   std::sort(sorted.begin(), sorted.end());
   const double usual = sorted[(sorted.size() - 1) / 2];
+  double slowest = kIsSlow;
   for (WorkerStatus& worker : status.workers) {
     if (!worker.group) continue;
-    const int time = times[*worker.group * plan.depth + *worker.device];
+    const std::size_t seat = *worker.group * plan.depth + *worker.device;
+    const int time = times[seat];
     worker.computed_ms = time / 1e3;
+    tell_speed(seen, seat, worker);
+    if (worker.slowness && *worker.slowness >= slowest) {
+      slowest = *worker.slowness;
+      status.straggler = worker.record.name + " is " + fixed_text(slowest, 1) + " times slower than the median worker";
+    }
+    if (worker.slowness) continue;
     if (time != sorted.back() || usual <= 0 || time <= kStraggles * usual) continue;
     status.straggler =
         worker.record.name + " computes " + fixed_text(time / usual, 1) + " times as long as the median worker";

@@ -13,12 +13,20 @@
 
 namespace everstep::launcher {
 
+// How long a minibatch takes there and back.
+struct StageTime {
+  int stage = 0;
+  double ms = 0;
+};
+
 struct WorkerStatus {
   elastic::MemberRecord record;
   std::string state;  // "training", "spare", "standing by", "leaving", "warming", "handing over"
   std::optional<int> group;
   std::optional<int> device;
-  std::optional<double> computed_ms;  // for the last update: the time of its stages
+  std::optional<double> computed_ms;   // for the last update: the time of its stages
+  std::vector<StageTime> stage_times;  // medians over the last updates; empty: not known
+  std::optional<double> slowness;      // how many times as long as the median worker it computes, for what it has to do
   bool leads = false;
 };
 

@@ -28,6 +28,8 @@ std::string base_text(const elastic::Base& base) {
       return "a checkpoint";
     case elastic::Base::Kind::kMemory:
       return "memory";
+    case elastic::Base::Kind::kSums:
+      return "what a group kept in memory";
     case elastic::Base::Kind::kCopies:
       break;
   }
@@ -98,8 +100,13 @@ void add_change(const JobStatus& status, Lines& lines) {
                            (status.drain->saves || status.drain->ends_job ? ", with a checkpoint" : "") + ": " +
                            status.drain->reason);
   }
+  if (status.generation && !status.generation->left_out.empty()) {
+    std::string positions;
+    for (const Position& one : status.generation->left_out) positions += " " + std::to_string(one.value);
+    lines.add("left out", "minibatches since HEAD that gave no finite numbers:" + positions);
+  }
   for (const QuarantinedHost& one : status.quarantines) {
-    lines.add("shut out", one.host + " for " + std::to_string(one.record.seconds) + " s after its last death, " +
+    lines.add("shut out", one.host + " for " + std::to_string(one.record.seconds) + " s after its last strike, " +
                               std::to_string(one.record.strikes) +
                               (one.record.strikes == 1 ? " time so far" : " times so far"));
   }
@@ -112,15 +119,26 @@ std::string state_of(const WorkerStatus& worker) {
   return worker.state + ": " + worker.record.leave_reason;
 }
 
+// "0: 1.2, 3: 4.5", by stage.
+std::string stage_times_text(const WorkerStatus& worker) {
+  std::string text;
+  for (const StageTime& time : worker.stage_times) {
+    text += (text.empty() ? "" : ", ") + std::to_string(time.stage) + ": " + fixed_text(time.ms, 1);
+  }
+  return text.empty() ? "-" : text;
+}
+
 Table worker_table(const JobStatus& status) {
   Table table;
   table.columns = {{"worker"}, {"id"},      {"group", Align::kRight},      {"device", Align::kRight},
-                   {"host"},   {"address"}, {"compute ms", Align::kRight}, {"state"}};
+                   {"host"},   {"address"}, {"compute ms", Align::kRight}, {"ms by stage"},
+                   {"state"}};
   for (const WorkerStatus& worker : status.workers) {
     table.rows.push_back({printable(worker.record.name), short_id(worker.record.id), number_or_dash(worker.group),
                           number_or_dash(worker.device), printable(worker.record.host),
                           printable(worker.record.address),
-                          worker.computed_ms ? fixed_text(*worker.computed_ms, 1) : "-", printable(state_of(worker))});
+                          worker.computed_ms ? fixed_text(*worker.computed_ms, 1) : "-", stage_times_text(worker),
+                          printable(state_of(worker))});
   }
   return table;
 }
@@ -148,13 +166,21 @@ Json progress_json(const elastic::ProgressRecord& progress) {
       .set("goodput", finite_or_null(progress.goodput));
 }
 
+template <typename Items, typename Function>
+Json array_of(const Items& items, Function function) {
+  Json array = Json::array();
+  for (const auto& item : items) array.append(function(item));
+  return array;
+}
+
 Json generation_json(const elastic::GenerationRecord& generation) {
   return Json::object()
       .set("number", generation.group.attempt.generation.value)
       .set("plan", plan_json(generation.group.plan))
       .set("from", base_text(generation.base))
       .set("position", generation.base.position.value)
-      .set("reason", generation.reason);
+      .set("reason", generation.reason)
+      .set("left_out", array_of(generation.left_out, [](const Position& one) { return Json(one.value); }));
 }
 
 Json head_json(const JobStatus& status) {
@@ -177,6 +203,10 @@ Json survival_json(const JobStatus& status) {
 }
 
 Json worker_json(const WorkerStatus& worker) {
+  Json stages = Json::array();
+  for (const StageTime& time : worker.stage_times) {
+    stages.append(Json::object().set("stage", time.stage).set("ms", time.ms));
+  }
   return Json::object()
       .set("name", worker.record.name)
       .set("id", to_string(worker.record.id))
@@ -187,14 +217,9 @@ Json worker_json(const WorkerStatus& worker) {
       .set("group", number_or_null(worker.group))
       .set("device", number_or_null(worker.device))
       .set("compute_ms", worker.computed_ms ? Json(*worker.computed_ms) : Json(nullptr))
+      .set("stages", std::move(stages))
+      .set("slowness", worker.slowness ? Json(*worker.slowness) : Json(nullptr))
       .set("leads", worker.leads);
-}
-
-template <typename Items, typename Function>
-Json array_of(const Items& items, Function function) {
-  Json array = Json::array();
-  for (const auto& item : items) array.append(function(item));
-  return array;
 }
 
 Json coming_json(const ComingGeneration& coming) {

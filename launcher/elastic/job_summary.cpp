@@ -48,7 +48,7 @@ RunSummary summarize(const JobEnd& job, const RunReporter& reporter, const Gener
   summary.validation_loss = reporter.validation_loss();
   summary.rate = reporter.statistics().steady();
   summary.seconds = reporter.statistics().seconds();
-  summary.predicted_bytes = job.run.plan.predicted_bytes;
+  summary.predicted_bytes = job.run.plan.predicted_bytes + job.run.plan.copy_bytes;
   summary.plan = last_plan(job);
   summary.checkpoints = counts_of(job);
   if (job.end.left_to_others && summary.checkpoints) {

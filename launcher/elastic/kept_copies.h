@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "elastic/records.h"
+#include "trainer/held_state.h"
 #include "trainer/state_copies.h"
 
 namespace everstep::launcher {
@@ -19,6 +20,17 @@ struct KeptCopies {
 
   // What is here of the base, with all of the past that no checkpoint up to `committed` tells; nothing: no part of it.
   std::shared_ptr<const trainer::CopiedState> at(Position base, Position committed) const;
+};
+
+// What a worker's group kept in a generation that lost a worker of another group.
+struct KeptGroup {
+  std::shared_ptr<const trainer::HeldState> state;  // nothing: nothing was kept
+  elastic::KeptSums what;                           // as other workers are told
+  std::vector<trainer::WindowHistory> uncommitted;
+  int window = 1;
+
+  // Likewise, if that is the base.
+  std::shared_ptr<const trainer::HeldState> at(const elastic::GenerationRecord& next, Position committed) const;
 };
 
 }  // namespace everstep::launcher

@@ -73,9 +73,10 @@ class KvHeadStore final : public storage::HeadStore {
     HeadCommit commit(right_.keys, {right_.generation, seen, right_.leader}, head_record(next, documents_, seal_),
                       right_.keys.acks(right_.attempt, to_string(next.checkpoint)));
     const auto give_up = std::chrono::steady_clock::now() + kPatience;
-    while (commit.state() == HeadCommit::State::kSending) {
+    for (bool is_told = false; commit.state() == HeadCommit::State::kSending; is_told = true) {
       const auto reply = store_.transact(commit.transaction(), kCallDeadline);
       if (commit.on_reply(reply) != HeadCommit::State::kSending) break;
+      if (!is_told && right_.on_waiting) right_.on_waiting(reply.error());
       if (std::chrono::steady_clock::now() > give_up) {
         return Error{ErrorCode::kDeadlineExceeded, "etcd did not say what became of the commit", ""};
       }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "elastic/head_commit.h"
@@ -13,8 +14,9 @@ namespace everstep::launcher {
 struct CommitRight {
   elastic::Keys keys;
   elastic::Attempt attempt;
-  elastic::Revision generation = 0;  // `gen` was modified then
-  elastic::Revision leader = 0;      // `leader` was created then
+  elastic::Revision generation = 0;                // `gen` was modified then
+  elastic::Revision leader = 0;                    // `leader` was created then
+  std::function<void(const Error&)> on_waiting{};  // once for a commit that etcd does not take or answer
 };
 
 // HEAD as a key of the job. advance() is a transaction that compares generation, leader and the HEAD that was read, so

@@ -29,7 +29,7 @@ WorkerStart local_worker(const Config& config, const RunDirectory& directory, in
   for (std::string& arg : worker_order_arguments(own)) args.push_back(std::move(arg));
   args.push_back("--name=" + worker_name(number));
   args.emplace_back("--supervised");
-  return {sibling_program("everstep-worker"), std::move(args), directory.worker_log(number)};
+  return {sibling_program("everstep-worker"), std::move(args), directory.worker_log(number), true};
 }
 
 }  // namespace everstep::launcher

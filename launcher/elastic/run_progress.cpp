@@ -1,12 +1,23 @@
 #include "launcher/elastic/run_progress.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace everstep::launcher {
+namespace {
+
+Tick median(std::vector<Tick> times) {
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+}  // namespace
 
 void RunProgress::begin_generation() {
   const std::scoped_lock lock(mutex_);
   previous_update_.reset();
+  timed_.clear();
 }
 
 void RunProgress::on_step(const trainer::StepReport& report) {
@@ -14,6 +25,8 @@ void RunProgress::on_step(const trainer::StepReport& report) {
   if (previous_update_) {
     recent_.push_back(report.at - *previous_update_);
     if (recent_.size() > kKept) recent_.erase(recent_.begin());
+    timed_.push_back({recent_.back(), report.stage_times});
+    if (timed_.size() > kUpdatesTimed) timed_.erase(timed_.begin());
   }
   if (first_update_ == 0) first_update_ = report.at;
   previous_update_ = report.at;
@@ -21,20 +34,15 @@ void RunProgress::on_step(const trainer::StepReport& report) {
   ++updates_;
 }
 
-void RunProgress::on_change(double stall_seconds, std::int64_t redone, std::int64_t window) {
+void RunProgress::on_change(double stall_seconds, std::int64_t redone, std::int64_t window, bool was_planned) {
   const std::scoped_lock lock(mutex_);
+  if (was_planned) switch_ = stall_seconds;
   stalled_ += stall_seconds;
   redone_ += redone;
   repeated_ += to_seconds(window_time()) * static_cast<double>(redone) / static_cast<double>(window);
 }
 
-Tick RunProgress::window_time() const {
-  if (recent_.empty()) return 0;
-  std::vector<Tick> sorted = recent_;
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  return *middle;
-}
+Tick RunProgress::window_time() const { return recent_.empty() ? 0 : median(recent_); }
 
 RunProgress::Now RunProgress::now() const {
   const std::scoped_lock lock(mutex_);
@@ -50,6 +58,28 @@ RunProgress::Now RunProgress::now() const {
   now.stall_seconds = stalled_;
   now.redone = redone_;
   return now;
+}
+
+RunProgress::Speeds RunProgress::speeds() const {
+  const std::scoped_lock lock(mutex_);
+  Speeds speeds;
+  speeds.switch_seconds = switch_;
+  if (timed_.empty()) return speeds;
+  const auto over_updates = [&](const auto& time_in) {
+    std::vector<Tick> times;
+    for (const TimedUpdate& update : timed_) times.push_back(time_in(update));
+    return median(std::move(times));
+  };
+  speeds.updates = static_cast<int>(timed_.size());
+  speeds.update_time = over_updates([](const TimedUpdate& update) { return update.time; });
+  speeds.stage_times = timed_.back().stage_times;
+  for (std::size_t worker = 0; worker < speeds.stage_times.size(); ++worker) {
+    for (std::size_t i = 0; i < speeds.stage_times[worker].size(); ++i) {
+      speeds.stage_times[worker][i] =
+          over_updates([&](const TimedUpdate& update) { return update.stage_times[worker][i]; });
+    }
+  }
+  return speeds;
 }
 
 }  // namespace everstep::launcher

@@ -18,8 +18,9 @@ class RunProgress {
 
   void begin_generation();
   void on_step(const trainer::StepReport& report);
-  // A change of membership cost so long without training, and so many of `window` minibatches are run again.
-  void on_change(double stall_seconds, std::int64_t redone, std::int64_t window);
+  // A change of membership cost so long without training, and so many of `window` minibatches are run again. Planned:
+  // nobody was lost.
+  void on_change(double stall_seconds, std::int64_t redone, std::int64_t window, bool was_planned);
 
   struct Now {
     trainer::StepReport last;
@@ -32,8 +33,18 @@ class RunProgress {
   };
   Now now() const;
 
+  // How fast workers are in this generation: medians over its last updates.
+  struct Speeds {
+    int updates = 0;                             // so many
+    Tick update_time = 0;                        // 0: not known
+    std::vector<std::vector<Tick>> stage_times;  // as in StepReport
+    double switch_seconds = 0;                   // what the last planned change cost; 0: not known
+  };
+  Speeds speeds() const;
+
  private:
   static constexpr std::size_t kKept = 16;
+  static constexpr std::size_t kUpdatesTimed = 8;
 
   Tick window_time() const;
 
@@ -43,6 +54,12 @@ class RunProgress {
   Tick first_update_ = 0;
   std::optional<Tick> previous_update_;  // of this generation
   std::vector<Tick> recent_;             // times of updates, oldest first
+  struct TimedUpdate {
+    Tick time = 0;  // since the one before
+    std::vector<std::vector<Tick>> stage_times;
+  };
+  std::vector<TimedUpdate> timed_;  // of this generation, oldest first
+  double switch_ = 0;               // seconds
   std::int64_t updates_ = 0;
   double stalled_ = 0;
   double repeated_ = 0;  // seconds

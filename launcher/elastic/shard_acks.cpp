@@ -14,8 +14,13 @@ constexpr std::chrono::milliseconds kPause{100};
 }  // namespace
 
 ShardAcks::ShardAcks(elastic::KvStore& store, elastic::Keys keys, elastic::Attempt attempt, elastic::Revision opened,
-                     WorkerId self)
-    : store_(store), keys_(std::move(keys)), attempt_(attempt), opened_(opened), self_(self) {}
+                     WorkerId self, std::function<void(const Error&)> on_waiting)
+    : store_(store),
+      keys_(std::move(keys)),
+      attempt_(attempt),
+      opened_(opened),
+      self_(self),
+      on_waiting_(std::move(on_waiting)) {}
 
 void ShardAcks::tell(const FromWorker& message) {
   if (const auto* saved = std::get_if<ShardSaved>(&message)) {
@@ -29,9 +34,10 @@ void ShardAcks::tell(const FromWorker& message) {
 void ShardAcks::put(const storage::CheckpointName& checkpoint, const elastic::AckRecord& ack) {
   const elastic::Txn txn{{elastic::modified_at(keys_.generation(), opened_)},
                          {elastic::put(keys_.ack(attempt_, to_string(checkpoint), self_), to_text(ack))}};
-  while (!is_over_) {
+  for (bool is_told = false; !is_over_; is_told = true) {
     const auto reply = store_.transact(txn, kCallDeadline);
     if (reply) return;
+    if (!is_told && reply.error().code != ErrorCode::kDataLoss) on_waiting_(reply.error());
     std::this_thread::sleep_for(kPause);
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 
 #include "elastic/keys.h"
 #include "elastic/kv_store.h"
@@ -13,9 +14,10 @@ namespace everstep::launcher {
 // under the generation it was written in.
 class ShardAcks {
  public:
-  // `opened` is when `gen` was modified for this attempt.
+  // `opened` is when `gen` was modified for this attempt. `on_waiting` is told, once for each message, why etcd does
+  // not take it yet.
   ShardAcks(elastic::KvStore& store, elastic::Keys keys, elastic::Attempt attempt, elastic::Revision opened,
-            WorkerId self);
+            WorkerId self, std::function<void(const Error&)> on_waiting);
 
   // From the writer's thread. Tries until etcd answers or give_up() was called; refused means that the generation is
   // over, and that nobody waits for this part any more.
@@ -32,6 +34,7 @@ class ShardAcks {
   const elastic::Attempt attempt_;
   const elastic::Revision opened_;
   const WorkerId self_;
+  const std::function<void(const Error&)> on_waiting_;
   std::atomic<bool> is_over_{false};
 };
 

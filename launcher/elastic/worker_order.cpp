@@ -69,6 +69,10 @@ std::vector<OptionSpec> worker_order_options() {
       {.name = "checkpoint-dir", .value_name = "DIR", .help = "Where this host has the job's checkpoints"});
   options.push_back({.name = "bind", .value_name = "ADDRESS", .default_text = "127.0.0.1", .help = "Where to listen"});
   for (OptionSpec& option : host_options()) options.push_back(std::move(option));
+  options.push_back({.name = "slowdown",
+                     .value_name = "X",
+                     .default_text = "1",
+                     .help = "Take X times as long for each forward and backward, to rehearse a slow worker"});
   options.push_back({.name = "output",
                      .value_name = "DIR",
                      .help = "Where the log of this worker goes, to a file; if not set, to standard error",
@@ -86,6 +90,7 @@ WorkerOrder read_worker_order(const Config& config, Outcome& failure) {
   if (config.is_set("name")) order.name = values.path("name");
   if (config.is_set("host-name")) order.host_name = values.path("host-name");
   if (config.is_set("output")) order.output = values.path("output");
+  order.slowdown = values.number("slowdown", {.min = 1, .max = 1000});
   if (!failure) failure = values.failure();
   for (const auto& [option, what] : {std::pair("name", "worker"), std::pair("host-name", "host")}) {
     if (failure || !config.is_set(option) || is_worker_name(*config.setting(option).text)) continue;

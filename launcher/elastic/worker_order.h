@@ -19,6 +19,7 @@ struct WorkerOrder {
   std::string host_name;    // as the job knows this host; empty: as the system does
   std::string secret;       // what the file holds
   std::string output;       // directory for what it writes beside checkpoints; empty: none
+  double slowdown = 1;      // how many times as long as it has to it computes
   bool supervised = false;  // it has a control socket on kControlDescriptor
 };
 

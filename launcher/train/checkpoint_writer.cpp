@@ -31,6 +31,8 @@ storage::LedgerEntry entry_of(const trainer::WindowHistory& window) {
   entry.flushed = window.flushed;
   entry.skipped = window.skipped;
   entry.losses = window.losses;
+  entry.left_out = window.left_out;
+  entry.norm_limit = window.norm_limit;
   return entry;
 }
 

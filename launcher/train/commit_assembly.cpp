@@ -83,6 +83,11 @@ LedgerEntry unfinished_entry(const RunFacts& run, const Shard& shard, const Loss
   for (const auto& [minibatch, loss] : losses) {
     if (minibatch >= entry.first) entry.losses.push_back(loss);
   }
+  for (const Position& position : run.left_out) {
+    const std::int64_t minibatch = position.value - entry.window * run.plan.window;
+    const bool is_inside = entry.first <= minibatch && minibatch < entry.end;
+    if (is_inside) entry.left_out.push_back(static_cast<int>(minibatch));
+  }
   return entry;
 }
 
@@ -95,6 +100,7 @@ LedgerEntry clipped(LedgerEntry entry, std::int64_t begin, std::int64_t end, int
   entry.losses.erase(entry.losses.begin(), entry.losses.begin() + (first - entry.first));
   entry.first = first;
   entry.end = last;
+  std::erase_if(entry.left_out, [&](int minibatch) { return minibatch < first || minibatch >= last; });
   return entry;
 }
 

@@ -19,7 +19,8 @@ struct RunFacts {
   std::uint64_t lineage = 0;
   Generation generation;
   storage::StoredPlan plan;
-  std::string plan_text;  // as ledger entries name it
+  std::string plan_text;             // as ledger entries name it
+  std::vector<Position> left_out{};  // minibatches that the run does not train on
   int blocks = 0;
   std::string accumulation;
   std::optional<storage::Head> found;             // the newest checkpoint when it began

@@ -22,8 +22,8 @@ constexpr std::string_view kRateSteps = "lr-steps";
 using Names = std::span<const std::string_view>;
 
 constexpr std::array<std::string_view, 3> kLength{"steps", "lr-steps", "min-lr"};
-constexpr std::array<std::string_view, 9> kPlan{"workers", "schedule",    "depth",      "pipelines", "width",
-                                                "shapes",  "synchronous", "memory-gib", "redundancy"};
+constexpr std::array<std::string_view, 10> kPlan{"workers", "schedule",    "depth",      "pipelines",  "width",
+                                                 "shapes",  "synchronous", "memory-gib", "redundancy", "rebalance"};
 constexpr std::array<std::string_view, 2> kEqualBits{"recompute", "compare-replicas"};
 constexpr std::array<std::string_view, 6> kProcesses{"bind", "port", "timeout", "output", "trace", "json"};
 constexpr std::array<std::string_view, 7> kCheckpoints{"checkpoint-dir", "checkpoint-every", "keep-last",  "keep-every",
@@ -34,7 +34,7 @@ constexpr std::array<std::string_view, 15> kMembership{
     "etcd",      "etcd-ca",           "etcd-cert",   "etcd-key",      "etcd-plain-text",
     "lease-ttl", "etcd-outage-limit", "min-workers", "join-debounce", "join-interval",
     "advertise", "port-range",        "metrics",     "notice",        "notice-url"};
-constexpr std::array<std::string_view, 1> kSupervision{"restart"};
+constexpr std::array<std::string_view, 2> kSupervision{"restart", "explode"};
 
 constexpr std::array<Names, 8> kMayDiffer{kLength,      kPlan,         kEqualBits,  kProcesses,
                                           kCheckpoints, kMayHaveMoved, kMembership, kSupervision};

@@ -1,9 +1,9 @@
 #include "launcher/train/signal_watch.h"
 
-#include <csignal>
 #include <cstring>
 
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -12,9 +12,8 @@ namespace everstep::launcher {
 namespace {
 
 sigset_t watched_signals() {
-  sigset_t set;
-  ::sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) ::sigaddset(&set, signal);
+  sigset_t set = leave_signals();
+  ::sigaddset(&set, SIGCHLD);
   return set;
 }
 
@@ -42,9 +41,21 @@ std::optional<int> SignalWatch::next() const {
   return static_cast<int>(info.ssi_signo);
 }
 
+sigset_t leave_signals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&set, signal);
+  return set;
+}
+
 std::string signal_name(int signal) {
   const char* name = ::sigabbrev_np(signal);
   return name == nullptr ? "signal " + std::to_string(signal) : "SIG" + std::string(name);
+}
+
+std::string end_text(int wait_status) {
+  if (WIFSIGNALED(wait_status)) return signal_name(WTERMSIG(wait_status));
+  return "exit code " + std::to_string(WEXITSTATUS(wait_status));
 }
 
 }  // namespace everstep::launcher

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <csignal>
 #include <optional>
 #include <string>
 
@@ -24,7 +25,14 @@ class SignalWatch {
   int fd_;
 };
 
+// Those that ask a process to leave. Blocked, they wait for a SignalWatch, also for that of the program which a process
+// becomes: until it runs they would end it.
+sigset_t leave_signals();
+
 // "SIGTERM"; "signal 42" if it has no name.
 std::string signal_name(int signal);
+
+// How a process ended, by the word of waitpid: "exit code 75", "SIGKILL".
+std::string end_text(int wait_status);
 
 }  // namespace everstep::launcher

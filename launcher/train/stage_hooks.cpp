@@ -1,5 +1,8 @@
 #include "launcher/train/stage_hooks.h"
 
+#include <utility>
+
+#include "launcher/train/spoilt_stage.h"
 #include "launcher/train/train_plan.h"
 #include "trainer/emulated/emulated_stage.h"
 #include "trainer/torch/torch_stage.h"
@@ -8,7 +11,15 @@
 namespace everstep::launcher {
 namespace {
 
-void emulate(const Emulation& emulation, const scheduler::Plan& plan, trainer::TrainHooks& hooks) {
+void emulate(const TrainRequest& request, const scheduler::Plan& plan, trainer::TrainHooks& hooks) {
+  const Emulation& emulation = *request.emulation;
+  if (emulation.of_model) {
+    hooks.make_stage = [emulation, profile = train_profile(request)](const trainer::StageRequest& stage) {
+      const trainer::StageLayout& layout = stage.layout;
+      return make_emulated_stage(stage, emulated_part(emulation, profile, layout.first_block, layout.end_block));
+    };
+    return;
+  }
   const trainer::EmulatedTimes times = emulated_times(emulation, plan);
   hooks.make_stage = [times](const trainer::StageRequest& stage) { return make_emulated_stage(stage, times); };
 }
@@ -28,10 +39,13 @@ void compute(const trainer::ModelConfig& model, trainer::TrainHooks& hooks) {
 void add_stage_hooks(const TrainRequest& request, const scheduler::Plan& plan, trainer::TrainHooks& hooks) {
   hooks.hash_weights = trainer::payload_checksum;
   if (request.emulation) {
-    emulate(*request.emulation, plan, hooks);
+    emulate(request, plan, hooks);
   } else {
     compute(request.options.model, hooks);
   }
+#ifdef EVERSTEP_TEST_FAULTS
+  hooks.make_stage = spoilt_as_asked(std::move(hooks.make_stage));
+#endif
 }
 
 Result<std::unique_ptr<trainer::DataSource>> open_training_data(const TrainRequest& request) {

@@ -70,7 +70,7 @@ class Supervisor {
     if (event.message) {
       std::visit([&](const auto& message) { take(worker, message); }, *event.message);
     } else {
-      worker.fate.wait_status = event.wait_status;
+      worker.fate.end(event.wait_status);
     }
     if (worker.fate.has_failed() && !failed_at_) failed_at_ = Clock::now();
   }

@@ -99,12 +99,18 @@ Options plan_options() {
        .default_text = "10",
        .help = "Compare the replicas' weights every K updates: 1 finds every bit that flips in one that is not its "
                "owner's before it reaches a checkpoint; 0: never"},
+      {.name = "explode",
+       .value_name = "F",
+       .default_text = "0",
+       .help = "A gradient whose norm is more than F times the median of the last 16 is treated as one that is not "
+               "finite: its window is run again, then skipped (with --etcd=none skipped at once); 0: none is"},
       {.name = "memory-gib",
        .value_name = "X",
        .help = "Memory of one worker for training; if not set, an equal share of the host's"},
       {.name = "emulate",
        .value_name = "F:B",
-       .help = "Wait F ms per forward and B ms per backward of a stage instead of computing"},
+       .help = "Wait F ms per forward and B ms per backward of a stage instead of computing; model:F:B: of the whole "
+               "model, of which each stage takes its part"},
   };
 }
 

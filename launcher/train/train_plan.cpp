@@ -6,8 +6,10 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "launcher/commands/planning_options.h"
+#include "scheduler/guards.h"
 #include "scheduler/partition.h"
 #include "scheduler/plan_text.h"
+#include "scheduler/stragglers.h"
 #include "scheduler/timeline.h"
 
 namespace everstep::launcher {
@@ -22,6 +24,10 @@ using Workers = std::vector<scheduler::WorkerInfo>;
 constexpr double kFlopsPerWorker = 50e9;
 
 bool is_only_compared(ScheduleKind kind) { return kind == ScheduleKind::kGpipe || kind == ScheduleKind::kInterleaved; }
+
+std::chrono::nanoseconds milliseconds_of(double ms, double share) {
+  return std::chrono::nanoseconds(std::llround(ms * 1e6 * share));
+}
 
 std::string gib_text(std::int64_t bytes) { return fixed_text(static_cast<double>(bytes) / (1 << 30), 2) + " GiB"; }
 
@@ -78,7 +84,12 @@ Result<TrainPlan> lay_out(const scheduler::PlanOptions& wishes, const scheduler:
                                 gib_text(wishes.hardware.memory_bytes) + " there are",
                             "a smaller --minibatch or --window, --recompute, or more --memory-gib");
   }
-  return TrainPlan{std::move(plan), peak, time_schedule(*schedule, model).makespan, "as asked for"};
+  std::vector<std::int64_t> free_bytes;
+  for (const scheduler::DeviceUse& use : device_uses(*schedule, model)) {
+    if (std::ssize(free_bytes) < plan.depth) free_bytes.push_back(wishes.hardware.memory_bytes - use.peak_bytes());
+  }
+  place_guards(plan, model.stages, workers, wishes.redundancy, free_bytes);
+  return TrainPlan{std::move(plan), peak, 0, time_schedule(*schedule, model).makespan, "as asked for"};
 }
 
 Result<TrainPlan> make_plan(const TrainRequest& request, const scheduler::ModelProfile& profile, const Workers& workers,
@@ -93,7 +104,7 @@ Result<TrainPlan> make_plan(const TrainRequest& request, const scheduler::ModelP
   if (previous != nullptr) wishes.previous = *previous;
   auto report = plan(profile, workers, wishes);
   if (!report) return report.error();
-  return TrainPlan{std::move(report->plan), report->chosen.peak_bytes, report->chosen.window_time, report->reason};
+  return TrainPlan{std::move(report->plan), report->chosen.peak_bytes, 0, report->chosen.window_time, report->reason};
 }
 
 }  // namespace
@@ -103,15 +114,24 @@ Result<TrainPlan> make_train_plan(const TrainRequest& request) {
 }
 
 Result<TrainPlan> make_train_plan(const TrainRequest& request, const Workers& workers, const Plan* previous) {
-  const scheduler::ModelProfile saved =
-      profile_of(request.options.model, request.options.accumulation, kFlopsPerWorker);
+  const scheduler::ModelProfile saved = train_profile(request);
   scheduler::ModelProfile profile = saved;
   if (request.options.stash) profile.weight_bytes *= 2;
   EVERSTEP_TRY(check(profile));
   EVERSTEP_TRY(check(request.plan.hardware));
   auto made = make_plan(request, profile, workers, previous);
-  if (made && request.checkpoints) made->predicted_bytes += staging_bytes(made->plan, saved);
+  if (!made) return made;
+  if (request.checkpoints) made->predicted_bytes += staging_bytes(made->plan, saved);
+  made->copy_bytes = copy_bytes(made->plan, saved, request.plan.redundancy);
   return made;
+}
+
+scheduler::ModelProfile train_profile(const TrainRequest& request) {
+  return profile_of(request.options.model, request.options.accumulation, kFlopsPerWorker);
+}
+
+Tick predicted_window(const TrainRequest& request, const Plan& plan, const Workers& workers) {
+  return window_time(train_profile(request), request.plan.hardware, plan, workers);
 }
 
 trainer::TrainOptions train_options_of(const TrainRequest& request, const TrainPlan& plan, std::uint64_t lineage) {
@@ -132,8 +152,17 @@ std::string describe_setup(const Plan& plan) { return plan_text(plan) + " everst
 
 trainer::EmulatedTimes emulated_times(const Emulation& emulation, const Plan& plan) {
   const double share = static_cast<double>(plan.depth) / static_cast<double>(plan.cuts.size() - 1);
-  const auto nanoseconds = [&](double ms) { return std::chrono::nanoseconds(std::llround(ms * 1e6 * share)); };
-  return {nanoseconds(emulation.forward_ms), nanoseconds(emulation.backward_ms)};
+  return {milliseconds_of(emulation.forward_ms, share), milliseconds_of(emulation.backward_ms, share)};
+}
+
+trainer::EmulatedTimes emulated_part(const Emulation& emulation, const scheduler::ModelProfile& profile,
+                                     int first_block, int end_block) {
+  const auto cost = [&](int begin, int end) {
+    const scheduler::StageCost stage = stage_cost(profile, begin, end);
+    return static_cast<double>(stage.forward + stage.backward);
+  };
+  const double share = cost(first_block, end_block) / cost(0, static_cast<int>(profile.blocks.size()));
+  return {milliseconds_of(emulation.forward_ms, share), milliseconds_of(emulation.backward_ms, share)};
 }
 
 }  // namespace everstep::launcher

@@ -100,17 +100,21 @@ class RequestReader {
 
   std::optional<Emulation> emulation() {
     if (!config_.is_set("emulate")) return std::nullopt;
-    const std::string text = values_.text("emulate");
+    constexpr std::string_view kOfModel = "model:";
+    std::string text = values_.text("emulate");
+    const bool of_model = text.starts_with(kOfModel);
+    if (of_model) text.erase(0, kOfModel.size());
     const std::size_t colon = text.find(':');
     const auto forward = parse_number<double>(text.substr(0, colon));
     const auto backward = parse_number<double>(colon == std::string::npos ? "" : text.substr(colon + 1));
     const auto fits = [](const std::optional<double>& ms) { return ms && *ms >= 0 && *ms <= 1e6; };
-    if (fits(forward) && fits(backward)) return Emulation{*forward, *backward};
+    if (fits(forward) && fits(backward)) return Emulation{*forward, *backward, of_model};
     refuse("emulate", "expected two times in ms with a colon between them", "--emulate=10:20");
     return std::nullopt;
   }
 
-  std::vector<ForcedShape> shapes() {
+  // Those that `kind`, if one is asked for, can have: a job must not find out when workers come or go.
+  std::vector<ForcedShape> shapes(std::optional<scheduler::ScheduleKind> kind) {
     std::vector<ForcedShape> shapes;
     if (!config_.is_set("shapes")) return shapes;
     std::string rest = values_.text("shapes") + ",";
@@ -118,6 +122,12 @@ class RequestReader {
       const auto shape = parse_shape(rest.substr(0, comma));
       if (!shape) {
         refuse("shapes", "expected workers=depth x width, with commas between them", "--shapes=2=2x1,6=2x3");
+        return {};
+      }
+      const auto placement =
+          scheduler::Placement::make(kind.value_or(scheduler::ScheduleKind::kOneFOneB), shape->depth);
+      if (!placement) {
+        refuse("shapes", placement.error().message, placement.error().hint);
         return {};
       }
       shapes.push_back(*shape);
@@ -197,7 +207,7 @@ TrainRequest read_train_request(const Config& config, std::int64_t host_memory_b
   request.workers = reader.integer("workers", 1, kMostLocalWorkers);
   request.plan = reader.plan(host_memory_bytes, request.workers);
   request.pipelines = reader.wish("pipelines");
-  request.shapes = reader.shapes();
+  request.shapes = reader.shapes(request.plan.kind);
   request.emulation = reader.emulation();
   request.data = reader.data(request.emulation.has_value());
 
@@ -211,6 +221,7 @@ TrainRequest read_train_request(const Config& config, std::int64_t host_memory_b
   }
   options.stash = values.flag("stash");
   options.compare_replicas_every = values.integer("compare-replicas", {.min = 0});
+  options.anomalies.explode_factor = values.number("explode", {.min = 0});
   if (options.stash && request.plan.kind != scheduler::ScheduleKind::kAmdp) {
     reader.refuse("stash", "only --schedule=amdp has two versions of the weights");
   }

@@ -18,10 +18,12 @@ namespace everstep::launcher {
 
 inline constexpr int kMostLocalWorkers = 128;
 
-// Times of a device that waits instead of computing, for one stage of a model that is cut into `depth` stages.
+// Times of a device that waits instead of computing, for one stage of a model that is cut into `depth` stages; or of
+// the whole model, of which each stage takes as much as the planner reckons with.
 struct Emulation {
   double forward_ms = 0;
   double backward_ms = 0;
+  bool of_model = false;
 
   bool operator==(const Emulation&) const = default;
 };

@@ -8,6 +8,7 @@
 #include "base/log_line.h"
 #include "launcher/train/checkpoint_writer.h"
 #include "launcher/train/control_link.h"
+#include "launcher/train/crash_report.h"
 #include "launcher/train/host.h"
 #include "launcher/train/run_directory.h"
 #include "launcher/train/run_trace.h"
@@ -43,7 +44,8 @@ class WorkerProcess {
  public:
   WorkerProcess(WorkerIdentity identity, TrainRequest request, ControlLink& link)
       : identity_(std::move(identity)), request_(std::move(request)), link_(link), recorder_(kRecordedOps) {
-    set_last_words({[this](const Error& error) { link_.send(error); }, &recorder_});
+    set_last_words({[this](const Error& error) { link_.send(error); }, &recorder_, std::to_string(identity_.rank)});
+    set_crash_generation(identity_.generation);
   }
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;

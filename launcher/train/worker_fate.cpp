@@ -5,6 +5,7 @@
 
 #include <sys/wait.h>
 
+#include "launcher/train/crash_report.h"
 #include "launcher/train/signal_watch.h"
 
 namespace everstep::launcher {
@@ -24,7 +25,9 @@ const std::vector<Explanation>& explanations() {
   static const std::vector<Explanation> list{
       [](const WorkerFate& worker, const std::string& name) -> std::optional<Error> {
         if (worker.error || !worker.wait_status || !WIFSIGNALED(*worker.wait_status)) return std::nullopt;
-        return Error{ErrorCode::kUnavailable, name + " was ended by " + signal_name(WTERMSIG(*worker.wait_status)),
+        return Error{ErrorCode::kUnavailable,
+                     name + " was ended by " + signal_name(WTERMSIG(*worker.wait_status)) +
+                         (worker.crash.empty() ? "" : " in " + worker.crash),
                      look_at_log(worker)};
       },
       [](const WorkerFate& worker, const std::string& name) -> std::optional<Error> {
@@ -50,6 +53,11 @@ const std::vector<Explanation>& explanations() {
 }
 
 }  // namespace
+
+void WorkerFate::end(int status) {
+  wait_status = status;
+  if (WIFSIGNALED(status)) crash = crash_told_in(log_path, WTERMSIG(status)).value_or("");
+}
 
 Error explain_failure(const std::vector<WorkerFate>& workers) {
   for (const Explanation& explain : explanations()) {

@@ -16,6 +16,10 @@ struct WorkerFate {
   std::optional<int> wait_status;  // as waitpid tells it; nothing while it runs
   bool is_silent = false;          // it runs, but gives no sign of life
   std::string log_path;
+  std::string crash{};  // what its log says of the crash that ended it; empty: nothing
+
+  // As waitpid tells it. Looks for the report of a crash.
+  void end(int status);
 
   // It has nothing more to do, and did it well.
   bool is_done() const { return finished && wait_status == 0; }

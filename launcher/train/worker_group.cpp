@@ -49,9 +49,9 @@ int spawn(const WorkerStart& worker, int control, pid_t& pid) {
   ::posix_spawn_file_actions_adddup2(&settings.actions, STDOUT_FILENO, STDERR_FILENO);
   // Also when the two are the same number: the child's copy survives the exec then too.
   ::posix_spawn_file_actions_adddup2(&settings.actions, control, kControlDescriptor);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::posix_spawnattr_setsigmask(&settings.attributes, &none);
+  sigset_t blocked = leave_signals();
+  if (!worker.takes_leave_signals) ::sigemptyset(&blocked);
+  ::posix_spawnattr_setsigmask(&settings.attributes, &blocked);
   ::posix_spawnattr_setpgroup(&settings.attributes, 0);
   ::posix_spawnattr_setflags(&settings.attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
   std::vector<std::string> args{worker.program};

@@ -20,7 +20,8 @@ inline constexpr int kControlDescriptor = 3;
 struct WorkerStart {
   std::string program;
   std::vector<std::string> args;
-  std::string log_path;  // takes what it writes to standard output and standard error
+  std::string log_path;              // takes what it writes to standard output and standard error
+  bool takes_leave_signals = false;  // by a SignalWatch; they wait for it. Else they end it
 };
 
 struct WorkerEvent {

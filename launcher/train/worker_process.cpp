@@ -9,6 +9,7 @@
 
 #include "base/log_line.h"
 #include "base/text.h"
+#include "launcher/train/crash_report.h"
 #include "launcher/train/host.h"
 
 namespace everstep::launcher {
@@ -35,7 +36,10 @@ void log_recorder(const trainer::FlightRecorder& recorder) {
   log_event(LogLine("last_ops").text() + "\n" + recorder.dump(monotonic_now()));
 }
 
-void set_last_words(LastWords words) { last_words = std::move(words); }
+void set_last_words(LastWords words) {
+  last_words = std::move(words);
+  set_crash_scene({last_words.worker, last_words.recorder});
+}
 
 void prepare_worker_process() {
   // A sleep is to end when it was told to, not when it suits the kernel.
@@ -48,6 +52,7 @@ void prepare_worker_process() {
   ::mallopt(M_ARENA_MAX, 1);
   ::signal(SIGPIPE, SIG_IGN);
   set_check_failure_hook(on_check_failure);
+  report_crashes();
 }
 
 void return_free_memory() { ::malloc_trim(0); }

@@ -19,10 +19,13 @@ void log_recorder(const trainer::FlightRecorder& recorder);
 struct LastWords {
   std::function<void(const Error&)> tell;             // may be empty
   const trainer::FlightRecorder* recorder = nullptr;  // its ops go to the log
+  std::string worker{};                               // who this is, for the report of a crash
 };
+// They are also what the report of a crash is made from.
 void set_last_words(LastWords words);
 
-// Settings of the process that every worker wants: precise sleeps, memory that is kept, no death by a closed pipe.
+// Settings of the process that every worker wants: precise sleeps, memory that is kept, no death by a closed pipe, and
+// a report of a crash.
 void prepare_worker_process();
 
 // Gives back to the kernel what is free in this process. The next buffers of that size cost fresh pages again: for when

@@ -1,11 +1,6 @@
 #include "tests/launcher/program.h"
 
-#include <algorithm>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
-#include <optional>
-#include <sstream>
 #include <thread>
 
 #include <fcntl.h>
@@ -14,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "launcher/process_table.h"
 
 namespace everstep::launcher {
 namespace {
@@ -67,23 +62,6 @@ int spawn_and_wait(const std::vector<std::string>& args, const std::vector<std::
   return wait_for(spawn(args, environment, out, log));
 }
 
-// The state ('R', 'Z', …) and the parent of a process; nothing if there is no such process.
-struct ProcessLine {
-  char state = 0;
-  pid_t parent = 0;
-};
-
-std::optional<ProcessLine> process_line(pid_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
-  std::string text;
-  if (!std::getline(file, text)) return std::nullopt;
-  // The name before it may hold anything but ends with the last bracket.
-  std::istringstream rest(text.substr(text.rfind(')') + 1));
-  ProcessLine line;
-  rest >> line.state >> line.parent;
-  return line;
-}
-
 }  // namespace
 
 Ended run_program(const std::vector<std::string>& args, const std::vector<std::string>& environment) {
@@ -105,24 +83,14 @@ Ended run_program_under(const std::vector<std::string>& wrapper, const std::vect
   return {exit_code, content(out), content(log)};
 }
 
-RunningProgram::RunningProgram(const std::vector<std::string>& args)
-    : out_(std::tmpfile()), log_(std::tmpfile()), pid_(spawn(args, {}, fileno(out_), fileno(log_))) {}
+RunningProgram::RunningProgram(const std::vector<std::string>& args, const std::vector<std::string>& environment)
+    : out_(std::tmpfile()), log_(std::tmpfile()), pid_(spawn(args, environment, fileno(out_), fileno(log_))) {}
 
 RunningProgram::~RunningProgram() {
   if (pid_ > 0) wait(std::chrono::seconds(0));
 }
 
-std::vector<pid_t> RunningProgram::children() const {
-  std::vector<pid_t> found;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const auto process = parse_number<pid_t>(entry.path().filename().string());
-    if (!process) continue;
-    const auto line = process_line(*process);
-    if (line && line->parent == pid_) found.push_back(*process);
-  }
-  std::sort(found.begin(), found.end());
-  return found;
-}
+std::vector<pid_t> RunningProgram::children() const { return living_children(pid_); }
 
 void RunningProgram::signal(int number) const { ::kill(pid_, number); }
 
@@ -146,12 +114,11 @@ Ended RunningProgram::wait(std::chrono::seconds limit) {
 
 bool is_gone_within(pid_t process, std::chrono::milliseconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
-  while (true) {
-    const auto line = process_line(process);
-    if (!line || line->state == 'Z' || line->state == 'X') return true;
+  while (lives(process)) {
     if (std::chrono::steady_clock::now() >= deadline) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
+  return true;
 }
 
 Ended run_program_into(const std::string& device, const std::vector<std::string>& args) {

@@ -24,7 +24,7 @@ Ended run_program_under(const std::vector<std::string>& wrapper, const std::vect
 // The program while it runs. It is killed if nobody waited for its end.
 class RunningProgram {
  public:
-  explicit RunningProgram(const std::vector<std::string>& args);
+  explicit RunningProgram(const std::vector<std::string>& args, const std::vector<std::string>& environment = {});
   RunningProgram(const RunningProgram&) = delete;
   RunningProgram& operator=(const RunningProgram&) = delete;
   ~RunningProgram();

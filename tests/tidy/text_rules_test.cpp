@@ -51,6 +51,17 @@ TEST(Text, NamesNoPathOfOneMachine) {
   }
 }
 
+TEST(Text, LooksAtNoClockThatJumps) {
+  for (const std::string clock : {"std::chrono::system_clock::now()", "clock_gettime(CLOCK_REALTIME, &now)",
+                                  "gettimeofday(&now, nullptr)", "std::time(nullptr)"}) {
+    const std::string line = "const auto now = " + clock + ";\n";
+    EXPECT_THAT(check_text({"elastic/etcd/a.cpp", line}), ElementsAre(violation(1, "a clock that jumps")));
+    EXPECT_THAT(check_text({"launcher/elastic/leave_notice.cpp", line}), IsEmpty());
+    EXPECT_THAT(check_text({"tests/base/a_test.cpp", line}), IsEmpty());
+  }
+  EXPECT_THAT(check_text({"elastic/a.cpp", "const auto now = steady_clock::now() + run_time(0);\n"}), IsEmpty());
+}
+
 TEST(Text, OfATestRunsTheTest) {
   for (const std::string word : {"GTEST_"
                                  "SKIP()",

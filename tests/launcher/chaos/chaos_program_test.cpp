@@ -1,14 +1,12 @@
 // Whole rehearsals, with real processes: that all promises hold, and that a broken one is seen.
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <set>
-#include <sstream>
 #include <thread>
 
-#include "base/text.h"
 #include "launcher/chaos/schedule.h"
+#include "launcher/process_table.h"
 #include "tests/launcher/commands/command_run.h"
 #include "tests/launcher/program.h"
 
@@ -20,25 +18,12 @@ using std::chrono::seconds;
 
 constexpr seconds kPatience{100};
 
-// Those whose command line names something in the directory.
-std::vector<std::string> processes_of(const std::string& directory) {
-  std::vector<std::string> found;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    if (!parse_number<pid_t>(entry.path().filename().string())) continue;
-    std::ifstream file(entry.path() / "cmdline");
-    std::stringstream text;
-    text << file.rdbuf();
-    if (text.str().find(directory) != std::string::npos) found.push_back(text.str());
-  }
-  return found;
-}
-
 class Chaos : public CommandFiles {
  protected:
   Ended run(std::vector<std::string> args) const {
     args.insert(args.begin(), {"chaos", "--output=" + path("out")});
     Ended ended = RunningProgram(args).wait(kPatience);
-    EXPECT_EQ(processes_of(path("out")), std::vector<std::string>());
+    EXPECT_EQ(processes_naming(path("out")), std::vector<pid_t>());
     return ended;
   }
 
@@ -82,25 +67,40 @@ class Chaos : public CommandFiles {
 };
 
 // Between them these seeds draw every fault, where the machine can make them all.
-constexpr std::uint64_t kAllKilled = 2814;
-constexpr std::uint64_t kCutOff = 1901;
-constexpr std::uint64_t kCutFromEtcd = 1866;
-constexpr std::uint64_t kCutFromPeers = 2578;
-constexpr std::uint64_t kHalfOpen = 17;
+constexpr std::uint64_t kEtcdSplit = 2356;
+constexpr std::uint64_t kCutFromEtcd = 2366;
+constexpr std::uint64_t kCutOff = 1015;
+constexpr std::uint64_t kThinLine = 1161;
+constexpr std::uint64_t kCutFromPeers = 2201;
+constexpr std::uint64_t kHalfOpen = 65;
 
-TEST_F(Chaos, PromisesHoldWhenAllAreKilledAndBytesAreWrong) { expect_all_hold(kAllKilled); }
-TEST_F(Chaos, PromisesHoldWhenAHostIsCutOffAndTheDiskIsFull) { expect_all_hold(kCutOff); }
-TEST_F(Chaos, PromisesHoldWhenAHostIsCutFromEtcd) { expect_all_hold(kCutFromEtcd); }
+TEST_F(Chaos, PromisesHoldWhenEtcdIsSplitAndAWorkerCrashes) { expect_all_hold(kEtcdSplit); }
+TEST_F(Chaos, PromisesHoldWhenAHostIsCutFromEtcdAndTheDiskIsFull) { expect_all_hold(kCutFromEtcd); }
+TEST_F(Chaos, PromisesHoldWhenAHostIsCutOffAndAllAreKilled) { expect_all_hold(kCutOff); }
+TEST_F(Chaos, PromisesHoldWhenALineIsThinAndEtcdIsRestarted) { expect_all_hold(kThinLine); }
 TEST_F(Chaos, PromisesHoldWhenAHostIsCutFromPeers) { expect_all_hold(kCutFromPeers); }
-TEST_F(Chaos, PromisesHoldWhenAPeerIsHalfOpenAndEtcdIsRestarted) { expect_all_hold(kHalfOpen); }
+TEST_F(Chaos, PromisesHoldWhenAPeerIsHalfOpenAndBytesAreWrong) { expect_all_hold(kHalfOpen); }
+
+// Beside the first generation there is only that of the one who joins.
+TEST_F(Chaos, NobodyIsEvictedByASplitOfEtcdOrAThinLine) {
+  const Ended ended = run({"--schedule=" + file("schedule.txt",
+                                                "workers 2\netcd-servers 3\nkind synchronous\nshape deep\n"
+                                                "0.1 etcd-split for=3.5\n4 thin-line for=6\n")});
+  EXPECT_EQ(ended.exit_code, 0) << ended.out << ended.log;
+  for (const char* happened : {"etcd-split: etcd-2 is back", "thin-line: begins for joined-0", "thin-line: is over",
+                               " in 2 generations, none after"}) {
+    EXPECT_NE(ended.out.find(happened), std::string::npos) << ended.out;
+  }
+}
 
 TEST(ChaosSeeds, OfTheseTestsDrawEveryFault) {
   std::set<chaos::FaultKind> drawn;
-  for (const std::uint64_t seed : {kAllKilled, kCutOff, kCutFromEtcd, kCutFromPeers, kHalfOpen}) {
+  for (const std::uint64_t seed : {kEtcdSplit, kCutFromEtcd, kCutOff, kThinLine, kCutFromPeers, kHalfOpen}) {
     chaos::ScheduleOptions options;
     options.can_fill_disk = true;
     options.can_slow_disk = true;
     options.can_cut_network = true;
+    options.can_limit_memory = true;
     for (const auto& one : make_schedule(seed, options).faults) drawn.insert(one.fault.kind);
   }
   for (const chaos::FaultForm& form : chaos::all_forms()) {
@@ -130,7 +130,7 @@ TEST_F(Chaos, LeavesNothingBehindWhenItIsInterrupted) {
   program.signal(SIGINT);
   const Ended ended = program.wait(seconds(10));
   EXPECT_EQ(ended.exit_code, 75) << ended.log;
-  EXPECT_EQ(processes_of(path("out")), std::vector<std::string>());
+  EXPECT_EQ(processes_naming(path("out")), std::vector<pid_t>());
 }
 
 TEST_F(Chaos, LeavesNoProcessBehindWhenItIsKilled) {
@@ -138,7 +138,7 @@ TEST_F(Chaos, LeavesNoProcessBehindWhenItIsKilled) {
   ASSERT_TRUE(has_joined());
   program.signal(SIGKILL);
   program.wait(seconds(10));
-  EXPECT_TRUE(becomes([&] { return processes_of(path("out")).empty(); }, seconds(5)));
+  EXPECT_TRUE(becomes([&] { return processes_naming(path("out")).empty(); }, seconds(5)));
 }
 
 TEST_F(Chaos, RunsWhatItPrints) {

@@ -17,6 +17,7 @@ ScheduleOptions everything() {
   options.can_fill_disk = true;
   options.can_slow_disk = true;
   options.can_cut_network = true;
+  options.can_limit_memory = true;
   return options;
 }
 
@@ -44,12 +45,14 @@ TEST(ChaosSchedule, ComesBackFromItsText) {
 TEST(ChaosSchedule, NeverLeavesTooFewWorkers) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     for (const int workers : {2, 4, 8}) {
-      ScheduleOptions options = everything();
-      options.workers = workers;
-      const Schedule schedule = make_schedule(seed, options);
-      for (const int running : running_workers(schedule)) {
-        EXPECT_GE(running, kFewestWorkers) << to_text(schedule);
-        EXPECT_LE(running, workers + kMostMoreWorkers) << to_text(schedule);
+      // Nor where some of them cannot be made.
+      for (ScheduleOptions options : {everything(), ScheduleOptions{}}) {
+        options.workers = workers;
+        const Schedule schedule = make_schedule(seed, options);
+        for (const int running : running_workers(schedule)) {
+          EXPECT_GE(running, kFewestWorkers) << to_text(schedule);
+          EXPECT_LE(running, workers + kMostMoreWorkers) << to_text(schedule);
+        }
       }
     }
   }
@@ -109,7 +112,8 @@ TEST(ChaosSchedule, LeavesOutWhatTheMachineCannotDo) {
     Schedule most = make_schedule(seed, everything());
     std::erase_if(most.faults, [](const TimedFault& one) {
       const Needs needs = form_of(one.fault.kind).needs;
-      return needs == Needs::kSmallDisk || needs == Needs::kSlowDisk || needs == Needs::kFarHost;
+      return needs == Needs::kSmallDisk || needs == Needs::kSlowDisk || needs == Needs::kFarHost ||
+             needs == Needs::kNoMemory;
     });
     EXPECT_EQ(make_schedule(seed, {}), most);
   }

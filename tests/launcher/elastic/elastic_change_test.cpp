@@ -83,7 +83,7 @@ TEST_F(ElasticChange, TenTimesEndsWithTheBitsOfARunThatNobodyDisturbed) {
 }
 
 TEST_F(ElasticChange, OfAnAsynchronousRunIsWhatItsReplayDoes) {
-  start({"--schedule=amdp", "--shapes=1=1x1,2=2x1,3=2x1,4=4x1,5=4x1,6=4x1,7=4x1,8=8x1"});
+  start({"--schedule=amdp", "--shapes=2=2x1,3=2x1,4=4x1,5=4x1,6=4x1,7=4x1,8=8x1"});
   ASSERT_TRUE(trains_with(4));
   for (const int workers : {8, 2, 4}) {
     const int before = generation();

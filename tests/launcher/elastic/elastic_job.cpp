@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/text.h"
+#include "launcher/process_table.h"
 #include "storage/json/json_reader.h"
 
 namespace everstep::launcher {
@@ -27,6 +28,14 @@ constexpr milliseconds kGone{3000};
 constexpr milliseconds kLook{10};
 
 std::string_view name_of(std::string_view option) { return option.substr(0, option.find('=')); }
+
+// Adds options; those of the same name go.
+void replace_options(std::vector<std::string>& words, const std::vector<std::string>& more) {
+  for (const std::string& option : more) {
+    std::erase_if(words, [&](const std::string& word) { return name_of(word) == name_of(option); });
+    words.push_back(option);
+  }
+}
 
 std::vector<std::string> lines_with(const std::string& text, const std::string& what) {
   std::vector<std::string> found;
@@ -46,16 +55,6 @@ std::string content(const std::filesystem::path& path) {
   std::stringstream text;
   text << file.rdbuf();
   return text.str();
-}
-
-// Those whose command line names something in the directory.
-std::vector<pid_t> processes_of(const std::string& directory) {
-  std::vector<pid_t> found;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const auto process = parse_number<pid_t>(entry.path().filename().string());
-    if (process && content(entry.path() / "cmdline").find(directory) != std::string::npos) found.push_back(*process);
-  }
-  return found;
 }
 
 }  // namespace
@@ -97,10 +96,7 @@ ElasticJob::Words ElasticJob::train_words(const Words& more, const std::string& 
               "--lease-ttl=5",
               "--join-debounce=0.2",
               "--join-interval=0.5"};
-  for (const std::string& option : more) {
-    std::erase_if(words, [&](const std::string& word) { return name_of(word) == name_of(option); });
-    words.push_back(option);
-  }
+  replace_options(words, more);
   words.insert(words.begin(), "train");
   return words;
 }
@@ -108,7 +104,7 @@ ElasticJob::Words ElasticJob::train_words(const Words& more, const std::string& 
 void ElasticJob::start(const Words& more, const std::string& output) {
   output_ = output;
   ended_.reset();
-  train_ = std::make_unique<RunningProgram>(train_words(more, output));
+  train_ = std::make_unique<RunningProgram>(train_words(more, output), environment);
 }
 
 AssertionResult ElasticJob::starts(int workers, const Words& more) {
@@ -118,8 +114,9 @@ AssertionResult ElasticJob::starts(int workers, const Words& more) {
 }
 
 RunningProgram& ElasticJob::add_worker(const std::string& name, const Words& more) {
-  Words words{"worker", "--etcd=" + etcd(), "--job=job", "--name=" + name, "--output=" + path(output_)};
-  words.insert(words.end(), more.begin(), more.end());
+  Words words{"--etcd=" + etcd(), "--job=job", "--name=" + name, "--output=" + path(output_)};
+  replace_options(words, more);
+  words.insert(words.begin(), "worker");
   return *added_.emplace_back(std::make_unique<RunningProgram>(words));
 }
 
@@ -164,7 +161,8 @@ std::vector<GenerationLine> ElasticJob::generations() const {
   std::vector<GenerationLine> found;
   for (const std::string& line : lines_with(log(), "event=generation ")) {
     found.push_back({number_of(line, "n"), field_of(line, "plan").value_or(""), number_of(line, "workers"),
-                     field_of(line, "from").value_or(""), number_of(line, "redone")});
+                     field_of(line, "from").value_or(""), number_of(line, "redone"),
+                     field_of(line, "reason").value_or("")});
   }
   return found;
 }
@@ -242,7 +240,7 @@ Ended ElasticJob::expect_stop() {
 void ElasticJob::expect_nobody_left() const {
   const auto limit = std::chrono::steady_clock::now() + kGone;
   std::vector<pid_t> left;
-  while (!(left = processes_of(path(""))).empty() && std::chrono::steady_clock::now() < limit) {
+  while (!(left = processes_naming(path(""))).empty() && std::chrono::steady_clock::now() < limit) {
     std::this_thread::sleep_for(kLook);
   }
   for (const pid_t process : left) {

@@ -19,6 +19,7 @@ struct GenerationLine {
   int workers = 0;
   std::string base;
   int redone = 0;
+  std::string reason;
 };
 
 // What a generation committed, as `everstep audit` tells it.
@@ -43,6 +44,8 @@ class ElasticJob : public CommandFiles {
   // waits for, checkpoints in saves/job and logs in `output`; further options replace those of the same name.
   Words train_words(const Words& more, const std::string& output = "run") const;
   void start(const Words& more, const std::string& output = "run");
+  // Of all processes of the job ("NAME=value"); none at first.
+  Words environment;
   // The same, up to a checkpoint of a generation in which so many train.
   testing::AssertionResult starts(int workers, const Words& more);
   // `everstep worker` for the job that runs, with its log in the directory of the run.

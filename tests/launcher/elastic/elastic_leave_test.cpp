@@ -43,6 +43,37 @@ TEST_F(ElasticLeave, ByASignalHandsTheStateOver) {
   expect_handed_over(leaving, 2, before);
 }
 
+// Its libraries are still being loaded.
+TEST_F(ElasticLeave, OfAWorkerThatHasJustBeenStartedIsInOrder) {
+  ASSERT_TRUE(starts(2, {"--workers=2", "--shapes=2=2x1,3=3x1"}));
+  scale(3);
+  ASSERT_TRUE(says("event=worker_started name=w2"));
+  const auto children = train().children();
+  ::kill(children.back(), SIGTERM);
+  ASSERT_TRUE(says("event=worker_left name=w2"));
+  ASSERT_TRUE(goes_on());
+  expect_stop();
+  expect_proofs();
+}
+
+// It still runs when more are asked for: it does not count any more.
+TEST_F(ElasticLeave, OfOneWhoWasDrainedIsNotCountedByScale) {
+  ASSERT_TRUE(starts(4, {"--shapes=4=4x1,3=3x1"}));
+  const int before = generation();
+  const pid_t leaving = worker(1);
+  ::kill(leaving, SIGSTOP);
+  EXPECT_EQ(run_program({"drain", "w1", "--etcd=" + etcd(), "--job=job"}).exit_code, 0);
+  scale(3);
+  ASSERT_TRUE(says("event=scaling from=3 to=3"));
+  ::kill(leaving, SIGCONT);
+  ASSERT_TRUE(trains_with(3, before));
+  ASSERT_TRUE(says("event=worker_left name=w1"));
+  ASSERT_TRUE(goes_on());
+  EXPECT_EQ(generations().back().workers, 3);
+  expect_stop();
+  expect_proofs();
+}
+
 TEST_F(ElasticLeave, OfAWorkerOfTheRunIsToldAsSuch) {
   ASSERT_TRUE(starts(4, {"--shapes=4=4x1,3=3x1", "--steps=250"}));
   const pid_t leaving = worker(2);

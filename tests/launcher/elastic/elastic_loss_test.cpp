@@ -1,5 +1,6 @@
 // Workers that die, hang or all go at once.
 #include <csignal>
+#include <filesystem>
 #include <thread>
 
 #include "tests/elastic/etcd_cluster.h"
@@ -24,11 +25,28 @@ TEST_F(ElasticLoss, OfAWorkerCostsWhatCameAfterHeadWithoutCopies) {
 }
 
 TEST_F(ElasticLoss, OfTheLeaderIsLikeThatOfAnyOther) {
-  ASSERT_TRUE(starts(4, {"--shapes=4=2x2,3=3x1", "--steps=250"}));
+  ASSERT_TRUE(starts(4, {"--shapes=4=2x2,3=3x1", "--steps=250", "--lease-ttl=30"}));
   const int before = generation();
-  ::kill(worker(leader()), SIGKILL);
+  const pid_t leads = worker(leader());
+  const auto killed = std::chrono::steady_clock::now();
+  ::kill(leads, SIGKILL);
   ASSERT_TRUE(trains_with(3, before));
+  EXPECT_LT(std::chrono::steady_clock::now() - killed, seconds(10)) << "another leads long before a lease has run out";
   expect_end();
+  expect_proofs();
+}
+
+// Its log says where it was, and `everstep train` repeats it.
+TEST_F(ElasticLoss, OfAWorkerThatCrashesIsReportedWithGenerationAndStep) {
+  ASSERT_TRUE(starts(4, {"--shapes=4=2x2,3=3x1"}));
+  const int before = generation();
+  ::kill(worker(2), SIGSEGV);
+  ASSERT_TRUE(trains_with(3, before));
+  const std::string where = "generation " + std::to_string(before) + " at step ";
+  EXPECT_TRUE(says("event=worker_died name=w2 signal=SIGSEGV in=\"" + where));
+  EXPECT_NE(story().find("event=crashed signal=SIGSEGV worker=w2 pid="), std::string::npos);
+  ASSERT_TRUE(goes_on());
+  expect_stop();
   expect_proofs();
 }
 
@@ -112,6 +130,41 @@ TEST_F(ElasticLoss, OfTooManyMakesTheJobWaitForOthers) {
   ASSERT_TRUE(trains_with(3, before));
   EXPECT_EQ(another.wait(seconds(60)).exit_code, 0);
   expect_end();
+  expect_proofs();
+}
+
+// The job tells so, and takes another one in when the time is over.
+TEST_F(ElasticLoss, OfThreeWorkersShutsTheirHostOutForAWhile) {
+  ASSERT_TRUE(starts(4, {"--shapes=4=4x1,3=3x1,2=2x1,1=1x1"}));
+  const int leads = leader();
+  for (const int number : {0, 1, 2, 3}) {
+    if (number != leads) ::kill(worker(number), SIGKILL);
+  }
+  ASSERT_TRUE(says("event=host_shut_out host="));
+  EXPECT_TRUE(says(" seconds=1 times=1"));
+  const Ended status = run_program({"status", "--etcd=" + etcd(), "--job=job"});
+  EXPECT_NE(status.out.find("shut out"), std::string::npos) << status.out;
+  const int before = generation();
+  scale(2);
+  ASSERT_TRUE(trains_with(2, before));
+  expect_stop();
+  expect_proofs();
+}
+
+// All processes of the job see their wall clock jump by an hour, forward and back; etcd's does not.
+TEST_F(ElasticLoss, IsNotWhatAWallClockThatJumpsMakes) {
+  environment = {std::string("LD_PRELOAD=") + EVERSTEP_JUMPING_CLOCK, "JUMPING_CLOCK=" + path("an-hour-ahead")};
+  const elastic::EtcdCluster cluster;
+  ASSERT_TRUE(starts(4, {"--etcd=" + cluster.endpoint(0), "--job=job", "--shapes=4=4x1", "--lease-ttl=2"}));
+  const int before = generation();
+  file("an-hour-ahead", "");
+  std::this_thread::sleep_for(milliseconds(3000));
+  ASSERT_TRUE(saves(step() + 1));
+  std::filesystem::remove(path("an-hour-ahead"));
+  std::this_thread::sleep_for(milliseconds(3000));
+  ASSERT_TRUE(saves(step() + 1));
+  expect_stop();
+  EXPECT_EQ(generation(), before);
   expect_proofs();
 }
 

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "base/version.h"
+#include "launcher/elastic/etcd_process.h"
 #include "launcher/elastic/job_setup.h"
 #include "tests/elastic/etcd/certificates.h"
 #include "tests/elastic/etcd_cluster.h"

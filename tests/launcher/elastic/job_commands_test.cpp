@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "base/version.h"
+#include "launcher/elastic/etcd_process.h"
 #include "launcher/elastic/job_address.h"
 #include "launcher/train/train_request.h"
 #include "storage/json/json.h"

@@ -43,11 +43,11 @@ TEST_F(JobStatusTest, OfAJobThatTrainsHasEverything) {
   leader      w1 (abcd0001)
   HEAD        step 110, position 1760, checkpoint 11 of the job, generation 3
 
-worker  id        group  device  host    address        compute ms  state
-------  --------  -----  ------  ------  -------------  ----------  --------
-w1      abcd0001      0       0  node-1  10.0.0.1:4711        81.0  training
-w2      abcd0002      0       1  node-2  10.0.0.2:4711        79.5  training
-w3      abcd0003      -       -  node-3  10.0.0.3:4711           -  warming
+worker  id        group  device  host    address        compute ms  ms by stage  state
+------  --------  -----  ------  ------  -------------  ----------  -----------  --------
+w1      abcd0001      0       0  node-1  10.0.0.1:4711        81.0  -            training
+w2      abcd0002      0       1  node-2  10.0.0.2:4711        79.5  -            training
+w3      abcd0003      -       -  node-3  10.0.0.3:4711           -  -            warming
 authenticity not checked: there is no --secret-file
 )");
 }
@@ -72,6 +72,31 @@ TEST_F(JobStatusTest, NamesAWorkerThatIsMuchSlowerThanTheOthers) {
   job.write(job.keys().progress(), to_text(progress));
   EXPECT_EQ(status().straggler, "w2 computes 6.0 times as long as the median worker");
   EXPECT_THAT(status_text(status()), testing::HasSubstr("straggler   w2 computes 6.0 times"));
+}
+
+TEST_F(JobStatusTest, TellsTheTimesOfStagesAndWhoIsSlowForWhatItHasToDo) {
+  job.train();
+  elastic::ProgressRecord progress{120, 1000, 3.421, 12'300, 0.87, 0.96, "training", {80'000, 480'000}};
+  progress.generation = status().generation->group.attempt.generation;
+  progress.updates = 8;
+  progress.stage_us = {10'000, 61'500};
+  progress.slowness_percent = {100, 140};
+  job.write(job.keys().progress(), to_text(progress));
+  EXPECT_EQ(status().straggler, std::nullopt) << "its stage is the larger one";
+  EXPECT_THAT(status_text(status()), testing::HasSubstr("1: 61.5"));
+  const storage::Json json = status_json(status());
+  const storage::Json& second = std::get<storage::Json::Array>(json.find("workers")->value())[1];
+  EXPECT_EQ(*second.find("stages"),
+            storage::Json::array().append(storage::Json::object().set("stage", 1).set("ms", 61.5)));
+  EXPECT_EQ(*second.find("slowness"), storage::Json(1.4));
+
+  progress.slowness_percent = {100, 310};
+  job.write(job.keys().progress(), to_text(progress));
+  EXPECT_EQ(status().straggler, "w2 is 3.1 times slower than the median worker");
+
+  progress.generation = {99};
+  job.write(job.keys().progress(), to_text(progress));
+  EXPECT_THAT(status().workers[1].stage_times, testing::IsEmpty()) << "of other seats";
 }
 
 TEST_F(JobStatusTest, SaysWhatAJobWaitsFor) {
@@ -133,7 +158,7 @@ TEST_F(JobStatusTest, ListsSparesAndThoseWhoHandOver) {
 TEST_F(JobStatusTest, ListsHostsThatAreShutOut) {
   job.train();
   job.write(job.keys().quarantine("node-9"), to_text(elastic::QuarantineRecord{2, 4}));
-  EXPECT_THAT(status_text(status()), HasSubstr("  shut out    node-9 for 4 s after its last death, 2 times so far\n"));
+  EXPECT_THAT(status_text(status()), HasSubstr("  shut out    node-9 for 4 s after its last strike, 2 times so far\n"));
 }
 
 TEST_F(JobStatusTest, LetsNobodyWriteToTheTerminal) {

@@ -33,10 +33,12 @@ class Committer : public testing::Test {
     start({});
   }
 
-  void start(std::optional<storage::CatalogEntry> parent) {
+  void start(std::optional<storage::CatalogEntry> parent, const std::vector<Position>& left_out = {}) {
     storage::RetentionOptions retention;
     retention.keep_last = 2;
-    committer_ = std::make_unique<CheckpointCommitter>(run_facts(), 2, retention, store_.ports(), std::move(parent));
+    RunFacts facts = run_facts();
+    facts.left_out = left_out;
+    committer_ = std::make_unique<CheckpointCommitter>(facts, 2, retention, store_.ports(), std::move(parent));
   }
 
   // Both workers save, and are told the verdict, which is returned.
@@ -178,6 +180,21 @@ TEST_F(Committer, CutsTheLedgerWhereTheParentWasInsideAWindow) {
   ASSERT_THAT(ledger->back().entries, SizeIs(1));
   EXPECT_EQ(ledger->back().entries[0].first, 2);
   EXPECT_EQ(ledger->back().entries[0].losses, (std::vector<double>{1.25, 1.25}));
+}
+
+TEST_F(Committer, TellsWhatWasLeftOutOnBothSidesOfACutInsideAWindow) {
+  start({}, {{kWindow + 1}, {kWindow + 3}});
+  trainer::StagedCut first = cut_inside_window(0, 1, 1);
+  first.history = {finished_window(0)};
+  trainer::StagedCut second = cut_inside_window(1, 1, 1);
+  second.losses = {{1, 0}};
+  ASSERT_EQ(save(std::move(first), std::move(second)), Kind::kCommitted);
+  EXPECT_EQ(store_.catalog().ledger(newest())->back().entries.back().left_out, std::vector{1});
+  trainer::WindowHistory whole = finished_window(1);
+  whole.left_out = {1, 3};
+  whole.losses[1] = whole.losses[3] = 0;
+  ASSERT_EQ(save_at(2, 2, {whole}), Kind::kCommitted);
+  EXPECT_EQ(store_.catalog().ledger(newest())->back().entries.back().left_out, std::vector{3});
 }
 
 TEST_F(Committer, KeepsAsManyAsRetentionSays) {

@@ -108,6 +108,18 @@ TEST_F(CheckpointFaults, AnErrorOfTheDiskCostsOneCheckpoint) {
   EXPECT_EQ(resumed.exit_code, 0) << resumed.log;
 }
 
+// Files are synced so: the second one of each thread fails.
+TEST_F(CheckpointFaults, ASyncThatFailsStopsNoTraining) {
+  const Ended ended = run_program_under(strace("fdatasync", "error=EIO:when=2"), saving("run", {"--steps=150"}));
+  EXPECT_EQ(ended.exit_code, 0) << ended.log;
+  EXPECT_THAT(ended.log, HasSubstr("event=checkpoint_failed"));
+  EXPECT_THAT(ended.out, HasSubstr("steps      150"));
+  expect_newest_verifies();
+  const Ended resumed = run_program(saving("resumed", {"--resume=auto", "--steps=160"}));
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.log;
+  expect_newest_verifies();
+}
+
 struct Kill {
   const char* call;
   int when;

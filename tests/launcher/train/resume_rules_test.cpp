@@ -67,6 +67,8 @@ TEST(ResumeRules, AllowOtherPlansLengthsFilesAndLogs) {
                           "--notice=aws",
                           "--notice-url=u",
                           "--etcd-plain-text",
+                          "--explode=100",
+                          "--rebalance=on",
                           "--restart=on-failure"}) {
     EXPECT_EQ(refusal({arg}), "") << arg;
   }
@@ -105,7 +107,7 @@ TEST(ResumeRules, RefuseWhateverChangesWhatIsComputed) {
 }
 
 // Whoever adds an option decides here.
-TEST(ResumeRules, KnowEveryOption) { EXPECT_EQ(train_options().size(), 71U); }
+TEST(ResumeRules, KnowEveryOption) { EXPECT_EQ(train_options().size(), 73U); }
 
 TEST(ResumeRules, NameAllThatDiffers) {
   EXPECT_EQ(refusal({"--lr=0.1", "--layers=3"}),

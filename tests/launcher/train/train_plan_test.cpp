@@ -79,6 +79,28 @@ TEST(TrainPlan, SharesTheEmulatedTimeBetweenTheStagesOfAWorker) {
   EXPECT_EQ(emulated_times({10, 20}, interleaved->plan), (trainer::EmulatedTimes{milliseconds(5), milliseconds(10)}));
 }
 
+TEST(TrainPlan, SharesTheEmulatedTimeOfAModelByWhatItsBlocksCost) {
+  const TrainRequest request = train_request({"--workers=4", "--emulate=model:100:200"});
+  ASSERT_TRUE(request.emulation && request.emulation->of_model);
+  const scheduler::ModelProfile profile = train_profile(request);
+  const auto blocks = static_cast<int>(profile.blocks.size());
+  std::chrono::nanoseconds forward{};
+  for (int block = 0; block < blocks; ++block)
+    forward += emulated_part(*request.emulation, profile, block, block + 1).forward;
+  EXPECT_NEAR(static_cast<double>(forward.count()), 100e6, blocks);
+  const auto part = emulated_part(*request.emulation, profile, 1, 3);
+  EXPECT_NEAR(static_cast<double>(part.backward.count()), 2 * static_cast<double>(part.forward.count()), 2);
+}
+
+TEST(TrainPlan, CountsTheCopiesThatAreKeptInCaseAWorkerIsLost) {
+  const auto copies = [](const std::string& redundancy) {
+    return plan_of({"--workers=4", "--schedule=1f1b", "--depth=4", redundancy})->copy_bytes;
+  };
+  EXPECT_EQ(copies("--redundancy=0"), 0);
+  EXPECT_GT(copies("--redundancy=2"), copies("--redundancy=1"));
+  EXPECT_GT(copies("--redundancy=1"), 0);
+}
+
 TEST(TrainPlan, BecomesTheOptionsOfTheLoop) {
   const TrainRequest request = train_request({"--workers=2", "--data=x", "--steps=7"});
   const auto made = make_train_plan(request);

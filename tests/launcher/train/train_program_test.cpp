@@ -20,6 +20,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 
@@ -160,6 +161,17 @@ TEST_F(TrainProgram, NamesTheWorkerThatWasKilled) {
   EXPECT_EQ(last_line(ended.log),
             "everstep: worker 2 was ended by SIGKILL (hint: its last words are in " + output() + "/worker-2.log)");
   EXPECT_THAT(text_of("run/worker-0.log"), HasSubstr("event=last_ops"));
+  expect_nothing_left();
+}
+
+TEST_F(TrainProgram, TellsWhereAWorkerCrashed) {
+  const auto program = start_long_run();
+  ::kill(worker(1), SIGSEGV);
+  const Ended ended = program->wait(seconds(20));
+  EXPECT_EQ(ended.exit_code, 69);
+  EXPECT_THAT(last_line(ended.log), ContainsRegex("worker 1 was ended by SIGSEGV in generation [0-9]+ at step [0-9]+ "
+                                                  "\\([FBRCU][0-9.@]+ (running|waiting|done)\\)"));
+  EXPECT_THAT(text_of("run/worker-1.log"), HasSubstr("event=crashed signal=SIGSEGV worker=1 pid="));
   expect_nothing_left();
 }
 

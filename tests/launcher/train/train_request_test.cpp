@@ -65,6 +65,7 @@ TEST(TrainRequest, NamesTheOptionThatDoesNotFit) {
   EXPECT_THAT(refusal({"--steps=0"}).error.message, HasSubstr("--steps=0"));
   EXPECT_THAT(refusal({"--model=gpt5"}).error.line(), HasSubstr("--model=gpt5: unknown model (hint: one of gpt2-tiny"));
   EXPECT_THAT(refusal({"--emulate=10"}).error.line(), HasSubstr("--emulate=10: expected two times in ms"));
+  EXPECT_THAT(refusal({"--schedule=amdp", "--shapes=4=4x1,6=6x1"}).error.line(), HasSubstr("a multiple of 4"));
   EXPECT_THAT(refusal({"--emulate=10:-1"}).error.message, HasSubstr("--emulate=10:-1"));
   EXPECT_THAT(refusal({"--lr=0.1", "--min-lr=1"}).error.message, HasSubstr("--min-lr=1: is above --lr"));
   EXPECT_THAT(refusal({"--next-sentence"}).error.message, HasSubstr("only BERT has this head"));

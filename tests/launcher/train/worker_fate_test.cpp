@@ -1,8 +1,11 @@
 #include "launcher/train/worker_fate.h"
 
 #include <csignal>
+#include <fstream>
 
 #include <gtest/gtest.h>
+
+#include "tests/temporary_directory.h"
 
 namespace everstep::launcher {
 namespace {
@@ -51,6 +54,22 @@ TEST(WorkerFate, BlamesASignalBeforeThoseWhoNoticed) {
   const Error error = explain_failure({kLostAPeer, kLostAPeer, ended(SIGKILL), kLostAPeer});
   EXPECT_EQ(error.code, ErrorCode::kUnavailable);
   EXPECT_EQ(error.line(), "worker 2 was ended by SIGKILL (hint: its last words are in run/worker.log)");
+}
+
+TEST(WorkerFate, TellsWhereACrashWas) {
+  const TemporaryDirectory directory;
+  std::ofstream(directory.file("log")) << "t=1.000 event=started\n"
+                                       << "t=2.000 event=crashed signal=SIGBUS worker=w2 pid=7 generation=3 step=120 "
+                                          "op=F119.0.3@2 op_is=running\nabort\n";
+  WorkerFate fate;
+  fate.log_path = directory.file("log");
+  fate.end(SIGBUS);
+  EXPECT_EQ(explain_failure({kLostAPeer, fate}).message,
+            "worker 1 was ended by SIGBUS in generation 3 at step 120 (F119.0.3@2 running)");
+  fate = {};
+  fate.log_path = directory.file("log");
+  fate.end(SIGKILL);
+  EXPECT_EQ(fate.crash, "") << "of another life that had the same log";
 }
 
 TEST(WorkerFate, BlamesAnErrorOfItsOwnBeforeThoseAboutPeers) {
