@@ -116,11 +116,28 @@ TEST(GuardRecovery, ADeathDuringTheBroadcastOfWeightsIsCovered) {
 // Nothing is known of the new plan before everybody has met: the base is what it was.
 TEST(GuardRecovery, ADeathBeforeTheFirstExchangeLeavesTheBase) {
   GuardedChain chain(chain_options(kWindow, 6));
-  run_checked(chain, amdp4({{1, at_send(FrameKind::kInputGradient, 2)}}, 2));
+  // Nobody else has anything of version 2 from it, and of version 1 both guards have everything.
+  run_checked(chain, amdp4({{1, at_send(FrameKind::kCopy, 2)}}, 2));
   const Version base = chain.version();
+  ASSERT_EQ(base, Version{1});
   run_checked(chain, {ScheduleKind::kOneFOneB, 3, 1, {3, 0, 2}, 1, {}, {{3, at_send(FrameKind::kCopy, 0, 1)}}});
   EXPECT_EQ(chain.version(), base);
   finish_checked(chain, {ScheduleKind::kOneFOneB, 2, 1, {0, 2}});
+}
+
+// It may take the last copy of the base along. Then the version before is still there: it was everybody's.
+TEST(GuardRecovery, ASecondDeathBeforeTheFirstExchangeCostsOneVersionAtMost) {
+  for (const int second : {0, 2, 3}) {
+    GuardedChain chain(chain_options(kWindow, 6));
+    run_checked(chain, amdp4({{1, at_send(FrameKind::kInputGradient, 2)}}, 2));
+    const Version base = chain.version();
+    std::vector<int> left{0, 2, 3};
+    run_checked(chain, {ScheduleKind::kOneFOneB, 3, 1, left, 1, {}, {{second, at_send(FrameKind::kCopy, 0, 1)}}});
+    EXPECT_GE(chain.version().value, base.value - 1);
+    EXPECT_LE(chain.version(), base);
+    std::erase(left, second);
+    finish_checked(chain, {ScheduleKind::kOneFOneB, 2, 1, left});
+  }
 }
 
 TEST(GuardRecovery, ASkippedUpdateMakesAVersionToo) {

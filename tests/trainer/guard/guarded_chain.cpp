@@ -9,6 +9,7 @@
 #include "scheduler/plan_text.h"
 #include "tests/trainer/guard/guard_places.h"
 #include "tests/trainer/handover/mixing_stage.h"
+#include "trainer/threads/stop_gate.h"
 #include "trainer/threads/thread_transport.h"
 
 namespace everstep::trainer {
@@ -144,6 +145,11 @@ class GuardedChain::Run {
         return restore_from(moved, layout, state);
       };
     }
+    StopGate gate;
+    if (next_.stops_at_once) {
+      gate.stop_after(gate.promise() + 1);
+      hooks.stops = &gate;
+    }
     hooks.checkpoints = &sink;
     hooks.copies = member.copies.get();
     hooks.on_step = [&](const StepReport& report) { member.updates = report.step; };
@@ -231,12 +237,13 @@ Status GuardedChain::run(const GuardedGeneration& next) {
 }
 
 // Whether those who are left have every stage, told another way than the product does.
-bool GuardedChain::covers(const GuardedGeneration& last, Version version) const {
+bool GuardedChain::covers(const Past& past, Version version) const {
+  const GuardedGeneration& last = past.generation;
   const scheduler::Placement placement = scheduler::placement_of(plan_of(last, options_));
   const std::vector<std::vector<int>> guards = guards_of(last);
   const auto has = [&](int name, auto part) {
     if (last.dies.contains(name)) return false;
-    const auto state = members_.at(name).copies->at(version);
+    const auto state = past.members.at(name).copies->at(version);
     return state != nullptr && state->complete.*part;
   };
   for (int stage = 0; stage < placement.stages(); ++stage) {
@@ -250,31 +257,37 @@ bool GuardedChain::covers(const GuardedGeneration& last, Version version) const 
   return true;
 }
 
-Status GuardedChain::choose_base(const GuardedGeneration& last) {
-  for (std::int64_t version = std::max(newest_update(), version_.value); version >= 0; --version) {
-    if (!covers(last, {version})) continue;
-    take_base(last, {version});
-    take_what_a_group_kept(last);
-    return {};
-  }
-  if (newest_update() > 0) return Error{ErrorCode::kUnavailable, "those who are left have no version in common", ""};
-  // Nobody has forgotten the base yet.
-  for (const auto& [name, test] : last.dies) {
-    if (base_) base_->copies.erase(name);
-  }
-  return {};
+bool GuardedChain::take_newest_base(const Past& past) {
+  std::int64_t version = version_.value;
+  for (const auto& [name, member] : past.members) version = std::max(version, member.updates);
+  while (version >= 0 && !covers(past, {version})) --version;
+  if (version >= 0) take_base(past, {version});
+  return version >= 0;
 }
 
-void GuardedChain::take_base(const GuardedGeneration& last, Version version) {
-  base_.emplace();
-  base_->generation = last;
+Status GuardedChain::choose_base(const GuardedGeneration& last) {
+  if (take_newest_base({last, members_})) return {};
+  if (newest_update() == 0) {
+    if (!base_) return {};
+    // Nobody has forgotten yet what the generation before left behind, but those who died now are missing there, too.
+    Past past = base_->past;
+    past.generation.dies.insert(last.dies.begin(), last.dies.end());
+    if (take_newest_base(past)) return {};
+  }
+  return Error{ErrorCode::kUnavailable, "those who are left have no version in common", ""};
+}
+
+void GuardedChain::take_base(const Past& past, Version version) {
+  Base base{past, past.generation, {}, {}};
   version_ = version;
-  for (const auto& [name, member] : members_) {
+  for (const auto& [name, member] : past.members) {
     const auto state = member.copies->at(version);
-    if (state == nullptr || last.dies.contains(name)) continue;
-    CopiedState& kept = base_->copies[name] = *state;
+    if (state == nullptr || past.generation.dies.contains(name)) continue;
+    CopiedState& kept = base.copies[name] = *state;
     kept.resume.history = untold(member, kept.resume);
   }
+  base_ = std::move(base);
+  take_what_a_group_kept();
 }
 
 std::vector<WindowHistory> GuardedChain::untold(const Member& member, const ResumePoint& resume) const {
@@ -284,23 +297,25 @@ std::vector<WindowHistory> GuardedChain::untold(const Member& member, const Resu
 }
 
 // Of several groups the one that kept most.
-void GuardedChain::take_what_a_group_kept(const GuardedGeneration& last) {
+void GuardedChain::take_what_a_group_kept() {
+  const GuardedGeneration& last = base_->past.generation;
+  const std::map<int, Member>& members = base_->past.members;
   for (int group = 0; group < last.width; ++group) {
     GuardedGeneration alone = last;
     const auto first = last.workers.begin() + std::ptrdiff_t{group} * last.depth;
     alone.workers.assign(first, first + last.depth);
     alone.width = 1;
     const auto has_kept = [&](int name) {
-      const auto& kept = members_.at(name).kept;
+      const auto& kept = members.at(name).kept;
       return !last.dies.contains(name) && kept && kept->resume.version == version_;
     };
     if (!std::all_of(alone.workers.begin(), alone.workers.end(), has_kept)) continue;
-    if (members_.at(*first).kept->resume.kept.size() <= kept().size()) continue;
+    if (members.at(*first).kept->resume.kept.size() <= kept().size()) continue;
     base_->generation = alone;
     base_->kept.clear();
     for (const int name : alone.workers) {
-      HeldState& held = base_->kept[name] = *members_.at(name).kept;
-      held.resume.history = untold(members_.at(name), held.resume);
+      HeldState& held = base_->kept[name] = *members.at(name).kept;
+      held.resume.history = untold(members.at(name), held.resume);
       if (change_kept) change_kept(held);
     }
   }

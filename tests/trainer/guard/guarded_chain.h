@@ -26,6 +26,7 @@ struct GuardedGeneration {
   int redundancy = 1;                 // guards of every stage, in addition to its owners
   std::vector<int> donors = {};       // of the generation before, that only hand over
   std::map<int, CallTest> dies = {};  // by name: where it does; every one of them is gone when the generation ends
+  bool stops_at_once = false;         // is told before it starts to stop after its first super-round
 };
 
 inline CallTest at_call(std::int64_t number) {
@@ -95,8 +96,14 @@ class GuardedChain {
 
  private:
   class Run;
-  struct Base {
+  // A generation that is over, and what its members have: `dies` names all who are gone by now.
+  struct Past {
     GuardedGeneration generation;
+    std::map<int, Member> members;  // by name
+  };
+  struct Base {
+    Past past;                          // where it comes from
+    GuardedGeneration generation;       // whose shape the copies have
     std::map<int, CopiedState> copies;  // by name
     std::map<int, HeldState> kept;      // by name, if a group kept its sums: `generation` is then that group alone
   };
@@ -104,9 +111,10 @@ class GuardedChain {
   TrainOptions options_under(const GuardedGeneration& next) const;
   TransferRequest change_to(const GuardedGeneration& next) const;
   Status choose_base(const GuardedGeneration& last);
-  void take_base(const GuardedGeneration& last, Version version);
-  bool covers(const GuardedGeneration& last, Version version) const;
-  void take_what_a_group_kept(const GuardedGeneration& last);
+  bool take_newest_base(const Past& past);
+  void take_base(const Past& past, Version version);
+  bool covers(const Past& past, Version version) const;
+  void take_what_a_group_kept();
   std::vector<WindowHistory> untold(const Member& member, const ResumePoint& resume) const;
 
   TrainOptions options_;
