@@ -34,8 +34,12 @@ std::vector<WorkerId> holders_of(const BaseChoice& base, const std::map<WorkerId
 
 }  // namespace
 
-Coordinator::Coordinator(CoordinatorOptions options)
-    : options_(std::move(options)), speeds_(kTrustIntervals * options_.join_interval) {}
+Coordinator::Coordinator(CoordinatorOptions options) : options_(std::move(options)), speeds_(trust_in_speeds()) {}
+
+// Also where newcomers need not wait at all.
+Tick Coordinator::trust_in_speeds() const {
+  return kTrustIntervals * std::max(options_.join_interval, kTicksPerSecond);
+}
 
 Decision Coordinator::step(const std::variant<Looked, Replied>& event, const View& view, Tick now, Tick window_time) {
   decision_ = {};
@@ -121,9 +125,9 @@ void Coordinator::forget() {
   shut_out_.clear();
   judged_.clear();
   watched_.reset();
-  broken_since_.reset();
+  broken_.reset();
   proposed_.reset();
-  speeds_ = SpeedBook(kTrustIntervals * options_.join_interval);
+  speeds_ = SpeedBook(trust_in_speeds());
   planned_for_.clear();
   fruitless_ = 0;
   said_waiting_ = false;
@@ -143,7 +147,7 @@ void Coordinator::track(const Situation& seen, Tick now) {
   if (watched_ == attempt) return;
   watched_ = attempt;
   watched_since_ = now;
-  broken_since_.reset();
+  broken_.reset();
   has_looked_again_ = false;
   judged_.clear();
 }
@@ -271,7 +275,6 @@ std::map<WorkerId, HeldRecord> Coordinator::held_by_the_living(const Situation& 
 
 std::optional<Coordinator::Change> Coordinator::planned(const Situation& seen, const std::vector<WorkerId>& workers) {
   const scheduler::Plan* previous = seen.generation ? &seen.generation->group.plan : nullptr;
-  planned_for_ = speeds_.slow();
   auto plan = options_.plan(infos_of(seen, workers), previous);
   if (!plan) {
     state_ = "no plan for " + std::to_string(workers.size()) + " workers: " + plan.error().message;
@@ -303,8 +306,11 @@ std::string Coordinator::change_text(const Situation& seen, const std::vector<Wo
 
 void Coordinator::open_anew(const Situation& seen, Tick now, const std::string& reason) {
   auto change = unchanged_plan(seen, now);
-  if (!change) change = planned(seen, eligible(seen, now));
-  if (!change) return stop_if_asked(seen);
+  if (!change) {
+    change = planned(seen, those_to_go_on(seen, now));
+    if (!change) return stop_if_asked(seen);
+    planned_for_ = speeds_.slow();
+  }
   const BaseChoice base = choose_base(seen.generation, held_by_the_living(seen), seen.head, living(seen));
   GroupRecord group;
   group.attempt = {seen.generation ? seen.generation->group.attempt.generation.next() : options_.first_generation,

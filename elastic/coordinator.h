@@ -28,7 +28,7 @@ struct CoordinatorOptions {
   int expected_workers = 0;  // that many are started together: the first generation need not wait longer for more
   Tick join_debounce = 0;    // joins within this time become one generation
   Tick join_interval = 0;    // at most one generation for joins in this time, unless asked for
-  Tick death_debounce = 0;   // deaths within this time are taken together (50 ms)
+  Tick death_debounce = 0;   // deaths, each within this time of the one before, are taken together (50 ms)
   Tick prepare_limit = 0;    // how long a proposal may take to connect before it is given up
   Tick held_limit = 0;       // how long to wait for survivors to say what they hold; a window, if that is longer
   // A host that lost so many workers within the span is shut out from joining for 1 s, then 2, 4 … 600 s; 0: never. One
@@ -93,6 +93,11 @@ class Coordinator {
     std::string what;  // for people
     std::optional<Tick> retry_at;
   };
+  struct Broken {
+    Tick since = 0;
+    Tick last_loss = 0;    // since then nobody else was lost
+    std::size_t left = 0;  // workers
+  };
   struct ShutOut {
     Revision revision = 0;
     Tick until = 0;
@@ -142,6 +147,8 @@ class Coordinator {
   std::vector<WorkerId> eligible(const Situation& seen, Tick now) const;
   bool is_shut_out(const Situation& seen, const Situation::Member& member, Tick now) const;
   bool waits_for_more(std::size_t workers);
+  std::vector<WorkerId> those_to_go_on(const Situation& seen, Tick now) const;
+  Tick trust_in_speeds() const;
   std::vector<scheduler::WorkerInfo> infos_of(const Situation& seen, const std::vector<WorkerId>& workers) const;
   std::optional<Change> planned(const Situation& seen, const std::vector<WorkerId>& workers);
   std::optional<Tick> leave_deadline(const Situation& seen) const;
@@ -184,16 +191,17 @@ class Coordinator {
   std::map<std::string, ShutOut> shut_out_;          // by host
   std::set<WorkerId> judged_;                        // outcasts of the present generation
   std::optional<Attempt> watched_;                   // the generation that the following are about
-  std::optional<Tick> broken_since_;
-  bool has_looked_again_ = false;           // since it broke
-  std::optional<Attempt> keeps_guilty_in_;  // a generation that cannot do without a worker that is at fault
+  std::optional<Broken> broken_;                     // if it is
+  bool has_looked_again_ = false;                    // since it broke
+  std::optional<Attempt> keeps_guilty_in_;           // a generation that cannot do without a worker that is at fault
   Tick watched_since_ = 0;
   std::optional<Attempt> proposed_;
   Tick proposed_since_ = 0;
   SpeedBook speeds_;
-  std::map<WorkerId, double> planned_for_;  // those that were slow when a plan was made last
-  std::pair<Attempt, std::string> why_{};   // the last proposal, and the reason for it
-  int fruitless_ = 0;                       // generations in a row that never came to an update
+  // Those that were slow when a plan was last made to be followed, or found not to pay.
+  std::map<WorkerId, double> planned_for_;
+  std::pair<Attempt, std::string> why_{};  // the last proposal, and the reason for it
+  int fruitless_ = 0;                      // generations in a row that never came to an update
   bool said_waiting_ = false;
   std::string no_plan_;  // why, as it was said last
 };

@@ -38,7 +38,6 @@ bool Coordinator::evict_guilty(const Situation& seen, Tick now) {
   if (!guilty || !seen.has(*guilty) || keeps_guilty_in_ == attempt) return false;
   std::vector<WorkerId> staying = eligible(seen, now);
   std::erase(staying, *guilty);
-  const auto planned_before = planned_for_;
   const bool can_go_on = std::ssize(staying) >= std::max(options_.min_workers, 1) && planned(seen, staying);
   const Situation::Member& member = seen.members.at(*guilty);
   const std::string& host = member.record.host;
@@ -47,7 +46,6 @@ bool Coordinator::evict_guilty(const Situation& seen, Tick now) {
   decision_.effects.emplace_back(Note{event.text()});
   if (!can_go_on) {
     keeps_guilty_in_ = attempt;
-    planned_for_ = planned_before;
     return false;
   }
   Txn txn = as_leader(seen);

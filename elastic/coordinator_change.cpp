@@ -43,11 +43,9 @@ void Coordinator::consider_change(const Situation& seen, Tick now, Tick window_t
                                      [&](const auto& member) { return seen.is_leaving(member.first); });
   if (all_leave) return drain(seen, {.ends_job = true, .reason = "everybody leaves"});
   if (waits_for_more(workers.size())) return drain(seen, {.saves = true, .reason = "too few workers stay"});
-  const auto planned_before = planned_for_;
   const auto change = planned(seen, workers);
   if (!change && leaves) return drain(seen, {.saves = true, .reason = "there is no plan for those who stay"});
   if (!change || are_equal_sets(change->plan.workers, group.plan.workers)) {
-    planned_for_ = planned_before;  // of newcomers that would only be spares nothing follows
     return leaves ? void() : consider_rebalance(seen, now);
   }
   if (const auto latest = must_drain_at(seen, window_time); latest && now >= *latest) {
@@ -104,6 +102,7 @@ void Coordinator::propose(const Situation& seen, const Change& change) {
     if (!has(group.plan.workers, id)) group.donors.push_back(id);
   }
   why_ = {group.attempt, change.reason};
+  planned_for_ = speeds_.slow();
   Txn txn = as_leader(seen);
   txn.compares.push_back(modified_at(options_.keys.proposal(), seen.proposal_modified));
   txn.then = {put(options_.keys.proposal(), to_text(group))};

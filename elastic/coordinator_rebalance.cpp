@@ -45,7 +45,7 @@ void Coordinator::consider_rebalance(const Situation& seen, Tick now) {
   const GroupRecord& group = seen.generation->group;
   std::vector<WorkerId> workers = eligible(seen, now);
   std::erase_if(workers, [&](const WorkerId& id) { return !group.names(id); });
-  const std::map<WorkerId, double> before = planned_for_;
+  const std::map<WorkerId, double> before = std::exchange(planned_for_, speeds_.slow());
   auto change = planned(seen, workers);
   if (!change) return;
   const std::vector<scheduler::WorkerInfo> infos = infos_of(seen, workers);

@@ -1,5 +1,6 @@
 // Unplanned changes: somebody of the generation is gone, or could not take part.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "elastic/coordinator.h"
@@ -26,8 +27,11 @@ bool Coordinator::is_broken(const Situation& seen) const {
 
 void Coordinator::recover(const Situation& seen, Tick now, Tick window_time) {
   state_ = "recovering";
-  if (!broken_since_) broken_since_ = now;
-  if (now < *broken_since_ + options_.death_debounce) return wake(*broken_since_ + options_.death_debounce);
+  const std::size_t left = seen.live_workers().size();
+  if (!broken_) broken_ = {now, now, left};
+  if (std::exchange(broken_->left, left) != left) broken_->last_loss = now;
+  const Tick settled = broken_->last_loss + options_.death_debounce;
+  if (now < settled) return wake(settled);
   const GroupRecord& group = seen.generation->group;
   const std::vector<WorkerId> connected = group.connected();
   const bool has_updated = !seen.ready.empty();  // donors have let go of the base then
@@ -35,7 +39,7 @@ void Coordinator::recover(const Situation& seen, Tick now, Tick window_time) {
     return !seen.has(id) || seen.held.contains(id) || (has_updated && seen.handed_over.contains(id));
   });
   // Whoever is inside an op tells after it, and no op takes longer than a window. One that hangs loses its lease.
-  const Tick patience = *broken_since_ + std::max(options_.held_limit, window_time);
+  const Tick patience = broken_->since + std::max(options_.held_limit, window_time);
   if (!all_said && now < patience) return wake(patience);
   // What nobody else has would be lost with an event that was.
   if (!all_said && !std::exchange(has_looked_again_, true)) {
@@ -48,6 +52,21 @@ void Coordinator::recover(const Situation& seen, Tick now, Tick window_time) {
   if (now < watched_since_ + pause) return wake(watched_since_ + pause);
   if (waits_for_more(eligible(seen, now).size())) return seen.stop_asked ? stop_if_asked(seen) : let_leavers_go(seen);
   open_anew(seen, now, "recovery");
+}
+
+// Who comes while a generation is broken may be one that was evicted from it because nobody reaches it. If the others
+// can go on alone, it joins when they train, where a connection that fails does no harm.
+std::vector<WorkerId> Coordinator::those_to_go_on(const Situation& seen, Tick now) const {
+  const std::vector<WorkerId> all = eligible(seen, now);
+  if (!broken_) return all;
+  const auto was_there = [&](const WorkerId& id) {
+    return seen.generation->group.names(id) || joined_at_.at(id) < broken_->since;
+  };
+  std::vector<WorkerId> early;
+  std::ranges::copy_if(all, std::back_inserter(early), was_there);
+  const bool are_enough = std::ssize(early) >= std::max(options_.min_workers, 1);
+  if (early.size() == all.size() || !are_enough) return all;
+  return options_.plan(infos_of(seen, early), &seen.generation->group.plan) ? early : all;
 }
 
 // Nobody goes on from what they hold, so it need not be held any longer.

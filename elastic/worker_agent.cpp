@@ -74,7 +74,7 @@ void WorkerAgent::take(const ConnectFailed& event, Tick /*now*/) {
   if (!part_ || part_->record.group.attempt != event.attempt || part_->ended) return;
   part_->ended = true;
   part_->held = in_memory_.value_or(HeldRecord{});
-  if (event.lost) part_->lost.push_back({*event.lost, event.lost_is_dead, event.error.message});
+  if (event.lost) note_loss({*event.lost, event.lost_is_dead, event.error.message});
 }
 
 void WorkerAgent::take(const Promised& event, Tick /*now*/) {
@@ -98,30 +98,35 @@ void WorkerAgent::take(const TrainingEnded& event, Tick /*now*/) {
   remember(event.held);
   if (event.how == TrainingEnded::How::kBroken && event.lost && !part_->aborted) {
     const std::string why = event.error ? event.error->message : "its connection closed";
-    part_->lost.push_back({*event.lost, event.lost_is_dead, why});
+    note_loss({*event.lost, event.lost_is_dead, why});
   }
 }
 
 void WorkerAgent::take(const PeerDied& event, Tick /*now*/) {
   if (!part_ || part_->record.group.attempt != event.attempt) return;
-  const auto is_it = [&](const Lost& lost) { return lost.id == event.id; };
-  if (std::any_of(part_->lost.begin(), part_->lost.end(), is_it)) return;
-  part_->lost.push_back({event.id, true, "its connection closed"});
+  note_loss({event.id, true, "its connection closed"});
 }
 
-// Before the first update what was held before is as good as ever.
+// The first word of each.
+void WorkerAgent::note_loss(Lost lost) {
+  const bool is_known = std::ranges::any_of(part_->lost, [&](const Lost& known) { return known.id == lost.id; });
+  if (!is_known) part_->lost.push_back(std::move(lost));
+}
+
+// Before the first update what was held before is as good as ever, but for sums of a window that has a gradient which
+// is no number.
 void WorkerAgent::remember(HeldRecord held) {
-  // … but for sums of a window that has a gradient which is no number.
-  const bool is_spoilt = in_memory_ && in_memory_->position && held.anomaly &&
-                         in_memory_->position->value > held.anomaly->window * part_->record.group.plan.window;
-  if (in_memory_ && !held.position && !is_spoilt) {
-    held.position = in_memory_->position;
-    held.of = in_memory_->of;
+  if (in_memory_) {
+    const auto bad_window =
+        held.anomaly ? std::optional(held.anomaly->window * part_->record.group.plan.window) : std::nullopt;
+    const auto& position = in_memory_->position;  // inside a window there are sums
+    if (!held.position && !(bad_window && position && position->value > *bad_window)) {
+      held.position = position;
+      held.of = in_memory_->of;
+    }
+    const auto& kept = in_memory_->kept;
+    if (!held.kept && !(bad_window && kept && kept->position.value == *bad_window)) held.kept = kept;
   }
-  const bool kept_is_spoilt =
-      in_memory_ && in_memory_->kept && held.anomaly &&
-      in_memory_->kept->position.value == held.anomaly->window * part_->record.group.plan.window;
-  if (in_memory_ && !held.kept && !kept_is_spoilt) held.kept = in_memory_->kept;
   if (in_memory_ && part_->record.from) {
     // Older ones can be the base of nothing that follows.
     std::copy_if(in_memory_->copies.begin(), in_memory_->copies.end(), std::back_inserter(held.copies),

@@ -23,7 +23,8 @@ struct AgentOptions {
   // Whether a member's record is authentic; without a secret always. Pure.
   std::function<bool(const MemberRecord&)> is_authentic;
   std::function<std::string(const std::string& signed_text)> sign;
-  Tick group_limit = 0;  // how long this worker's group may take to stop by itself after a loss in another one
+  // How long this worker's group may take to stop by itself after a loss in another one, as it is now.
+  std::function<Tick()> group_limit = [] { return Tick{0}; };
   bool returns = false;  // this process was a member before, under another id
 };
 
@@ -129,6 +130,7 @@ class WorkerAgent {
   void take(const Warmed& event, Tick now);
   void take(const LeaseLost& event, Tick now);
   void take(const RenewalNews& event, Tick now);
+  void note_loss(Lost lost);
   void remember(HeldRecord held);
 
   void look(const View& view, Tick now);

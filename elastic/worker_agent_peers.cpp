@@ -54,7 +54,7 @@ bool WorkerAgent::may_go_on_without(const WorkerId& peer, Tick now) {
   };
   if (group_of(peer) == group_of(id())) return false;
   if (!part_->bereft) part_->bereft = now;
-  const Tick end = *part_->bereft + options_.group_limit;
+  const Tick end = *part_->bereft + options_.group_limit();
   if (now < end) wake(end);
   return now < end;
 }

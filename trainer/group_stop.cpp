@@ -67,7 +67,9 @@ std::optional<std::int64_t> agreed_stop(const std::vector<GroupWord>& words, con
     round_time = std::max(round_time, word.round_time);
   }
   if (stop < 0 || rounds.place_of(stop).window != words.front().window) return std::nullopt;
-  return (stop - furthest_behind + 1) * round_time <= limit ? std::optional(stop) : std::nullopt;
+  const std::int64_t rounds_to_go = stop - furthest_behind + 1;
+  const bool is_near = rounds_to_go <= kRoundsWorthWaiting || rounds_to_go * round_time <= limit;
+  return is_near ? std::optional(stop) : std::nullopt;
 }
 
 std::vector<int> GroupMembers::all() const {

@@ -27,9 +27,12 @@ struct GroupWord {
   bool operator==(const GroupWord&) const = default;
 };
 
+// However long they take: the group works meanwhile, and what it runs counts.
+constexpr int kRoundsWorthWaiting = 4;
+
 // After which super-round the group stops: the earliest at which all can. Nothing: it does not keep its sums, because
-// somebody cannot, or because the stop lies in another window or, as far as anybody can tell, further away than
-// `limit`.
+// somebody cannot, or because the stop lies in another window or further away than kRoundsWorthWaiting and, as far as
+// anybody can tell, than `limit`.
 std::optional<std::int64_t> agreed_stop(const std::vector<GroupWord>& words, const SuperRounds& rounds, Tick limit);
 
 // The workers of a group, this one among them, by number.

@@ -98,6 +98,10 @@ class Transport {
   // right for a transport that has ended: without a goodbye its end counts as this worker's death. Frames that were not
   // flushed may be lost. Nothing but the destructor may follow.
   virtual void leave() = 0;
+
+  // The same after a failure, for a worker whose state the others count on: its end is a death still, until it says
+  // goodbye elsewhere (see LifelineNews), if the transport has such a place.
+  virtual void break_off() { leave(); }
 };
 
 }  // namespace everstep::trainer

@@ -48,7 +48,8 @@ Status Worker::go_on_in_group(const Error& error) {
   if (!mine.may_keep || !transport_.go_on()) return error;
   spoke_to_group_ = true;
   const Tick limit = std::chrono::nanoseconds(options_.group_stop_limit).count();
-  group_stop_limit_ = hooks_.now() + limit;
+  // One more, since others hear of it when the op at hand has ended.
+  group_stop_limit_ = hooks_.now() + limit + (kRoundsWorthWaiting + 1) * round_time_;
   const auto words = exchange_words(transport_, group(), job_of(options_), mine, patience());
   const auto stop = words ? agreed_stop(*words, rounds_, limit) : std::nullopt;
   if (!stop) return error;

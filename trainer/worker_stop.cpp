@@ -22,9 +22,9 @@ std::int64_t Worker::round_of(const scheduler::Op& op) const {
 
 // Nothing after it may be waited for ahead: a stop may yet leave it out.
 SuperRounds::Place Worker::last_certain_round() const {
-  if (group_stop_) return rounds_.place_of(*last_round_);
   const SuperRounds::Place at_window_end{last_certain_window(), std::numeric_limits<int>::max()};
-  const auto certain = hooks_.stops == nullptr ? std::nullopt : hooks_.stops->certain_round();
+  auto certain = last_round_;
+  if (!certain && hooks_.stops != nullptr) certain = hooks_.stops->certain_round();
   return certain ? std::min(at_window_end, rounds_.place_of(*certain)) : at_window_end;
 }
 

@@ -161,7 +161,9 @@ void Worker::zero_gradients(std::int64_t window, bool owned_too) {
 
 void Worker::report(const UpdateDecision& decision, std::int64_t window, const std::optional<Anomaly>& skipped_for) {
   result_.steps = window + 1;
-  skipped_for ? static_cast<void>(++result_.skipped) : norms_.add(decision.gradient_norm);
+  if (skipped_for) ++result_.skipped;
+  // Those of skipped windows, too: a norm that stays large is the usual one after a while.
+  if (decision.finite) norms_.add(decision.gradient_norm);
   StepReport& report = result_.last;
   report.step = window + 1;
   report.loss = decision.loss;

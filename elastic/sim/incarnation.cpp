@@ -66,7 +66,7 @@ void Incarnation::join(LeaseId lease, Tick granted) {
 AgentOptions Incarnation::agent_options() const {
   World& world = process_.world();
   AgentOptions options{world.keys, {}, process_.spec, lease_, world.job.lease_ttl, 6 * world.job.lease_ttl, {}, {}};
-  options.group_limit = 3 * kSecond / 2;
+  options.group_limit = [] { return 3 * kSecond / 2; };
   options.self.id = id_;
   options.self.name = process_.name();
   options.self.host = process_.host();

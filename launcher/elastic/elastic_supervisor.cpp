@@ -182,12 +182,19 @@ class ElasticSupervisor {
   void look_for_requests() {
     if (left_at_once_ || done_at_ || (asked_at_ && Clock::now() - *asked_at_ < kBetweenRequests)) return;
     asked_at_ = Clock::now();
-    if (stop_signal_) {
-      if (!is_stop_told_) is_stop_told_ = requests_.ask_to_stop(signal_name(*stop_signal_)).ok();
-      return;
-    }
+    if (stop_signal_) return ask_job_to_stop();
     if (const auto scale = requests_.next_scale()) take_scale(*scale);
     if (target_) ask_newest_to_leave();
+  }
+
+  void ask_job_to_stop() {
+    if (is_stop_told_) return;
+    const Status asked = requests_.ask_to_stop(signal_name(*stop_signal_));
+    is_stop_told_ = asked.ok();
+    if (asked || std::exchange(is_wait_told_, true)) return;
+    tell(LogLine("stop_waits")
+             .add("reason", asked.error().message)
+             .add("hint", "a second signal ends it at once, and checkpoints stay"));
   }
 
   int staying() const {
@@ -257,7 +264,8 @@ class ElasticSupervisor {
   std::optional<Clock::time_point> looked_for_others_;
   bool has_started_ = false;
   bool left_at_once_ = false;
-  bool is_stop_told_ = false;
+  bool is_stop_told_ = false;  // to the job
+  bool is_wait_told_ = false;  // to people: the job cannot be told yet
   std::optional<int> stop_signal_;
   std::optional<Clock::time_point> done_at_;
   std::optional<Clock::time_point> asked_at_;

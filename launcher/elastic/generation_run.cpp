@@ -31,7 +31,7 @@ using elastic::TrainingEnded;
 
 // Dead peers are told by their lifelines and hung ones lose their leases, so a frame may take as long as it likes.
 constexpr std::chrono::minutes kFramePatience{60};
-// Survivors should not wait longer for what a group has run than it would take them to run it again.
+// For a group that stops by itself, besides the few super-rounds that are always waited for.
 constexpr std::chrono::seconds kGroupStopLimit{1};
 // All have drained when one has, up to the last message on its way.
 constexpr std::chrono::seconds kGoodbyePatience{2};
@@ -115,11 +115,22 @@ void GenerationRun::close_to_others() {
 
 // The training thread finds out by itself wherever it waits for frames. At the end of a run it waits for a verdict.
 void GenerationRun::notice_loss() {
-  const std::scoped_lock lock(transport_mutex_);
-  if (has_left_ || !start_.connection.transport->lost()) return;
+  if (!has_lost_a_peer()) return;
   acks_.give_up();
   stops_.give_up();
   if (writer_) writer_->break_off();
+}
+
+bool GenerationRun::has_lost_a_peer() {
+  const std::scoped_lock lock(transport_mutex_);
+  return !has_left_ && start_.connection.transport->lost();
+}
+
+std::vector<WorkerId> GenerationRun::dead() const {
+  const std::vector<WorkerId> connected = start_.generation.group.connected();
+  std::vector<WorkerId> ids;
+  for (const int worker : start_.connection.news->dead()) ids.push_back(connected[worker]);
+  return ids;
 }
 
 void GenerationRun::take(const Verdict& verdict) {
@@ -177,11 +188,6 @@ TrainingEnded GenerationRun::work() {
   return ended;
 }
 
-OldLines GenerationRun::old_lines(Tick now) const {
-  const elastic::GroupRecord& group = start_.generation.group;
-  return {group.attempt, group.connected(), start_.connection.news, now};
-}
-
 KeptCopies GenerationRun::kept_copies() const {
   if (!copies_) return {};
   return {copies_, writer_->uncommitted(), plan().window};
@@ -221,7 +227,9 @@ TrainingEnded GenerationRun::broken(const Error& error) {
     if (lost->how == trainer::LostPeer::How::kRefused) ended.lost.reset();
   }
   close_to_others();
-  transport.leave();
+  transport.break_off();
+  const elastic::GroupRecord& group = start_.generation.group;
+  old_lines_ = std::make_unique<OldLines>(group.attempt, group.connected(), start_.connection.news, boot_now());
   return ended;
 }
 

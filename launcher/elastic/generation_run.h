@@ -78,10 +78,13 @@ class GenerationRun {
 
   // A connection was lost while the training thread may be waiting for something else.
   void notice_loss();
+  bool has_lost_a_peer();
+  // All whose connections closed. A death in another group need not end the run at once.
+  std::vector<WorkerId> dead() const;
 
   void take(const Verdict& verdict);
   trainer::LifelineNews& news() { return *start_.connection.news; }
-  OldLines old_lines(Tick now) const;  // after it broke off
+  std::unique_ptr<OldLines> take_old_lines() { return std::move(old_lines_); }  // after it broke off
 
   // After on_end: what this worker holds (nothing, if it broke off), and whether the end was saved.
   std::shared_ptr<const trainer::HeldState> held() const { return result_; }
@@ -119,6 +122,7 @@ class GenerationRun {
   bool base_is_damaged_ = false;
   bool is_faulty_ = false;
   std::optional<elastic::AnomalyReport> anomaly_;  // why training stopped
+  std::unique_ptr<OldLines> old_lines_;
   std::atomic<bool> is_aborted_{false};
   std::mutex transport_mutex_;  // between the training thread that leaves the transport and others that look at it
   bool has_left_ = false;

@@ -27,7 +27,8 @@ constexpr milliseconds kLongestSleep{100};
 constexpr Tick kDeathDebounce = kTicksPerSecond / 20;
 constexpr Tick kPrepareLimit = 20 * kTicksPerSecond;
 constexpr Tick kHeldLimit = 2 * kTicksPerSecond;
-// More than a group may take to stop by itself (generation_run.cpp), and less than the leader waits.
+// More than a group of short super-rounds may take to stop by itself (generation_run.cpp), and less than the leader
+// waits.
 constexpr Tick kGroupLimit = kTicksPerSecond * 3 / 2;
 
 template <typename Duration>
@@ -90,7 +91,7 @@ elastic::AgentOptions Incarnation::agent_options(elastic::LeaseId lease) const {
   options.lease = lease;
   options.lease_ttl = ticks(parts_.job.membership.lease_ttl);
   options.outage_limit = ticks(parts_.job.membership.outage_limit);
-  options.group_limit = kGroupLimit;
+  options.group_limit = [this] { return group_limit(); };
   options.is_authentic = [&secret = parts_.secret](const elastic::MemberRecord& member) {
     return secret.is_authentic(signed_text(member), member.mac);
   };
@@ -164,7 +165,7 @@ Incarnation::End Incarnation::run() {
     const bool is_due = wake_ && now >= *wake_;
     const auto changed = view_.refresh(now);
     if (!changed) return {std::nullopt, changed.error()};
-    if (run_) run_->notice_loss();
+    if (run_) notice_losses();
     if (is_due) wake_.reset();
     handle_all(messages);
     watch_old_lines(now);
@@ -253,6 +254,21 @@ void Incarnation::step_coordinator(const std::variant<elastic::Looked, elastic::
     } else if (const auto* again = std::get_if<elastic::LookAgain>(&effect)) {
       carry_out(*again);
     }
+  }
+}
+
+// A group that has lost nobody stops inside its window, for which the leader waits as long; but only a death that it
+// has seen makes it stop.
+Tick Incarnation::group_limit() const {
+  return run_ && run_->has_lost_a_peer() ? std::max(kGroupLimit, parts_.progress.now().window_time) : kGroupLimit;
+}
+
+// Whoever died is evicted at once, also while this worker's group is about to stop by itself.
+void Incarnation::notice_losses() {
+  run_->notice_loss();
+  const elastic::Attempt attempt = run_->generation().group.attempt;
+  for (const WorkerId& id : run_->dead()) {
+    if (!end_) step_agent(elastic::PeerDied{attempt, id});
   }
 }
 

@@ -126,7 +126,6 @@ Difference compare_update(const trainer::HistoryEntry& entry, const trainer::Ref
   if (update.gradient_norm > entry.norm_limit) return {};
   return name + " was skipped because its gradient's norm was above " + shortest_text(entry.norm_limit) +
          ", but in the replay it is " + shortest_text(update.gradient_norm);
-  return {};
 }
 
 Result<Difference> compare_state(CheckpointStore& store, const storage::Manifest& manifest,

@@ -222,6 +222,9 @@ TrainRequest read_train_request(const Config& config, std::int64_t host_memory_b
   options.stash = values.flag("stash");
   options.compare_replicas_every = values.integer("compare-replicas", {.min = 0});
   options.anomalies.explode_factor = values.number("explode", {.min = 0});
+  if (options.anomalies.explode_factor > 0 && options.anomalies.explode_factor <= 1) {
+    reader.refuse("explode", "every other gradient is larger than the median: it is more than 1, or 0 for none");
+  }
   if (options.stash && request.plan.kind != scheduler::ScheduleKind::kAmdp) {
     reader.refuse("stash", "only --schedule=amdp has two versions of the weights");
   }

@@ -178,16 +178,23 @@ class NcclTransport final : public Transport {
   }
 
   void leave() override {
-    stop_service();
-    {
-      const std::lock_guard lock(mutex_);
-      fail({ErrorCode::kCancelled, "this worker left", {}});
-      closed_ = true;
-    }
+    end_here();
     host_->leave();
   }
 
+  void break_off() override {
+    end_here();
+    host_->break_off();
+  }
+
  private:
+  void end_here() {
+    stop_service();
+    const std::lock_guard lock(mutex_);
+    fail({ErrorCode::kCancelled, "this worker left", {}});
+    closed_ = true;
+  }
+
   using LinkKey = std::tuple<int, Channel, NcclLink::End>;
 
   Status outcome() const { return error_ ? Status(*error_) : Status(); }

@@ -56,7 +56,7 @@ void UcxReaper::keep_reachable(std::unique_ptr<UcxEngine> engine) {
 }
 
 void UcxReaper::take(RetiredTransport retired) {
-  if (!retired.said_goodbye) return keep_for_good(std::move(retired));
+  if (!retired.has_left) return keep_for_good(std::move(retired));
   {
     const std::lock_guard lock(mutex_);
     waiting_.push_back(std::move(retired));

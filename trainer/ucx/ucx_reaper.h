@@ -18,10 +18,10 @@ namespace everstep::trainer {
 struct RetiredTransport {
   std::shared_ptr<void> remains;  // the engine and all buffers it may touch
   std::shared_ptr<Lifelines> lifelines;
-  bool said_goodbye = false;  // else nobody knows when peers have left: kept for good
+  bool has_left = false;  // else nobody knows when peers have left: kept for good
 };
 
-// Destroys transports in a thread of its own, each when all its peers have said goodbye or are dead.
+// Destroys transports in a thread of its own, each when all its peers have left or are dead.
 class UcxReaper {
  public:
   UcxReaper();

@@ -207,6 +207,12 @@ class UcxSession final : public Transport {
     left_ = true;
   }
 
+  void break_off() override {
+    const std::lock_guard lock(mutex_);
+    lifelines_->break_off();
+    left_ = true;
+  }
+
  private:
   using Counters = std::vector<std::array<std::uint64_t, kChannels>>;
 
@@ -260,8 +266,13 @@ class UcxSession final : public Transport {
   // UCX must not be touched any more.
   bool is_broken() const { return failure_.ended() || suspicion_; }
 
-  // A transfer fails when its peer dies, and UCX may know that before the lifeline does. Who died is worth a moment.
+  // A transfer fails when its peer dies, and UCX may know that before the lifeline does. Who died is worth a moment,
+  // unless it is somebody who is not needed.
   void lost_a_peer(int worker, const Error& error) {
+    if (!failure_.needs(worker)) {
+      failure_.interrupt(error, {worker, LostPeer::How::kClosed});
+      return caller_sleeper_.wake();
+    }
     if (!suspicion_) suspicion_ = FailedTransfer{error, worker};
     wake_service();
   }
@@ -383,7 +394,7 @@ class UcxSession final : public Transport {
   TransportFailure failure_;
   std::optional<FailedTransfer> suspicion_;
   bool stopping_ = false;
-  bool left_ = false;  // said goodbye
+  bool left_ = false;  // said goodbye or broke off
 
   std::thread service_;
 };

@@ -177,6 +177,44 @@ TEST_F(Training, RecoversFromHead) {
   for (const int number : {1, 2}) EXPECT_THAT(cluster.effects_of<Abort>(number), SizeIs(1));
 }
 
+TEST_F(Training, TakesDeathsTogetherThatFollowEachOtherClosely) {
+  cluster.kill(3);
+  cluster.settle(40);
+  cluster.kill(2);
+  cluster.settle(20);
+  EXPECT_EQ(number(), 1) << "it waits for others since the second";
+  cluster.settle(40);
+  ASSERT_EQ(number(), 2);
+  EXPECT_THAT(cluster.generation()->group.plan.workers, ElementsAre(worker(1)));
+}
+
+// It may be one that was just evicted because nobody reaches it.
+TEST_F(Training, RecoversWithoutWhoeverComesMeanwhile) {
+  cluster.kill(3);
+  cluster.settle(10);
+  cluster.add(4);
+  cluster.settle(60);
+  ASSERT_EQ(number(), 2);
+  EXPECT_THAT(cluster.generation()->group.plan.workers, ElementsAre(worker(1), worker(2)));
+  cluster.settle(60'000);
+  cluster.settle();
+  EXPECT_EQ(number(), 3);
+  EXPECT_TRUE(cluster.generation()->group.names(worker(4)));
+}
+
+TEST(Waiting, IsNotNecessaryIfSomebodyCameMeanwhile) {
+  SmallCluster cluster(3);
+  for (const int number : {1, 2, 3}) cluster.add(number);
+  cluster.settle(3000);
+  cluster.settle();
+  cluster.kill(3);
+  cluster.settle(10);
+  cluster.add(4);
+  cluster.settle(60);
+  ASSERT_EQ(cluster.generation()->group.attempt.generation.value, 2);
+  EXPECT_THAT(cluster.generation()->group.plan.workers, SizeIs(3));
+}
+
 TEST_F(Training, StopsTheJobWhenAsked) {
   cluster.write({{}, {put(cluster.keys().stop_request(), "")}});
   cluster.settle();

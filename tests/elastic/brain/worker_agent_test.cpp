@@ -41,7 +41,7 @@ class Agent : public testing::Test {
                                  60 * kTicksPerSecond,
                                  {},
                                  {},
-                                 kGroupLimit,
+                                 [] { return kGroupLimit; },
                                  false}};
 };
 

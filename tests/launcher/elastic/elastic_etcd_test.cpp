@@ -79,6 +79,17 @@ TEST_F(ElasticEtcd, MayBeAwayForLongerThanTheLimit) {
   expect_proofs();
 }
 
+// A job that cannot be told to stop goes on; whoever wants its end all the same is told how.
+TEST_F(ElasticEtcd, ThatIsGoneMakesAStopWaitAndASecondSignalEndsIt) {
+  elastic::EtcdCluster cluster;
+  ASSERT_TRUE(starts(4, {"--etcd=" + urls(cluster), "--job=job", "--shapes=4=4x1"}));
+  cluster.kill(0);
+  train().signal(SIGINT);
+  ASSERT_TRUE(says("event=stop_waits"));
+  EXPECT_TRUE(says("a second signal ends it at once"));
+  expect_stop();
+}
+
 TEST_F(ElasticEtcd, WithoutSpaceHoldsCommitsUpUntilThereIsRoom) {
   elastic::EtcdCluster cluster(1, std::nullopt, {"--quota-backend-bytes=4000000"});
   ASSERT_TRUE(starts(4, {"--etcd=" + urls(cluster), "--job=job", "--shapes=4=4x1"}));

@@ -39,9 +39,14 @@ TEST(AgreedStop, IsNoneIfSomebodyCannotOrItLiesInAnotherWindow) {
 }
 
 TEST(AgreedStop, IsNoneIfItIsTooFarAway) {
-  EXPECT_EQ(agreed_stop({word(3, 4, 500)}, kRounds, kLimit), 4);
-  EXPECT_EQ(agreed_stop({word(3, 4, 501)}, kRounds, kLimit), std::nullopt);
-  EXPECT_EQ(agreed_stop({word(3, 3, 400), word(4, 4, 501)}, kRounds, kLimit), std::nullopt);
+  const SuperRounds rounds(Position{0}, 40, 4);  // ten of them per window
+  EXPECT_EQ(agreed_stop({word(10, 14, 200)}, rounds, kLimit), 14);
+  EXPECT_EQ(agreed_stop({word(10, 14, 201)}, rounds, kLimit), std::nullopt);
+  EXPECT_EQ(agreed_stop({word(10, 12, 100), word(12, 14, 201)}, rounds, kLimit), std::nullopt);
+}
+
+TEST(AgreedStop, MayBeFourSuperRoundsAwayHoweverLongTheyTake) {
+  EXPECT_EQ(agreed_stop({word(2, 5, 100 * kLimit)}, kRounds, kLimit), 5);
 }
 
 // ---- deaths ----
@@ -144,6 +149,22 @@ TEST_P(GroupStop, ASecondDeathInThatWindowIsMadeGoodFromCopies) {
   const Status went_on = chain.run({ScheduleKind::kOneFOneB, 1, 1, {left[0]}});
   ASSERT_TRUE(went_on) << went_on.error();
   EXPECT_EQ(chain.version(), Version{kSteps});
+  ASSERT_EQ(chain.difference_from_reference(), "");
+}
+
+// A stop that is asked for inside that window comes at its end.
+TEST_P(GroupStop, AStopInsideThatWindowWaitsForItsEnd) {
+  GuardedGeneration last;
+  GuardedChain chain = with_kept_sums(chain_options(kWindow, kSteps), last);
+  const std::vector<WindowHistory> ranges = chain.kept();
+  const std::vector<int> left = left_of(last);
+  GuardedGeneration next{ScheduleKind::kOneFOneB, static_cast<int>(left.size()), 1, left};
+  next.stops_at_once = true;
+  const std::int64_t window = chain.version().value;
+  const Status stopped = chain.run(next);
+  ASSERT_TRUE(stopped) << stopped.error();
+  EXPECT_EQ(chain.version(), Version{window + 1});
+  EXPECT_EQ(run_again(chain, ranges), "");
   ASSERT_EQ(chain.difference_from_reference(), "");
 }
 

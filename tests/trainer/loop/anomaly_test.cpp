@@ -256,6 +256,20 @@ TEST(Anomaly, IsANormFarAboveTheMedianOfThoseBefore) {
   for (const auto& result : run_with(options, large).results) EXPECT_TRUE(result) << result.error();
 }
 
+// Skipped windows leave the weights as they are, so nothing else could ever end that.
+TEST(Anomaly, IsNoNormThatStaysLarge) {
+  TrainOptions options = counting_options(ScheduleKind::kOneFOneB, 2, 1, 4, 30);
+  options.anomalies = {.explode_factor = 5};
+  Fault large{{}, 1, false, 100};
+  for (std::int64_t position = 10 * 4; position < 30 * 4; ++position) large.positions.insert(position);
+  for (const std::vector<bool>& skipped : run_with(options, large).skipped) {
+    ASSERT_EQ(skipped.size(), 30U);
+    EXPECT_TRUE(skipped[10]);
+    EXPECT_LE(std::ranges::count(skipped, true), 10);
+    EXPECT_FALSE(skipped.back());
+  }
+}
+
 TEST(Anomaly, IsNoNormBeforeThereAreEnoughToCompareWith) {
   NormHistory norms;
   for (int i = 0; i < 7; ++i) norms.add(1);

@@ -152,6 +152,21 @@ TEST(UcxGenerations, RenewalsAreHeardByAllPeers) {
   EXPECT_TRUE(connections[1].transport->status());
 }
 
+// One that says nothing more is dead, one that says goodbye is not.
+TEST(UcxGenerations, TheEndOfAWorkerThatBrokeOffIsADeathUntilItSaysGoodbye) {
+  LoopbackWorkers workers(3);
+  std::vector<UcxConnection> connections = workers.connect();
+  for (UcxConnection& connection : connections) {
+    connection.transport->break_off();
+    connection.transport.reset();
+  }
+  EXPECT_EQ(connections[0].news->look_for_dead(), std::vector<int>());
+  connections[1].news->say_goodbye();
+  connections[1].news.reset();
+  connections[2].news.reset();
+  EXPECT_TRUE(comes_true([&] { return connections[0].news->look_for_dead() == std::vector{2}; }));
+}
+
 TEST(UcxGenerations, NewsMayOutliveTheirTransport) {
   LoopbackWorkers workers(2);
   std::vector<UcxConnection> connections = workers.connect();

@@ -12,14 +12,22 @@ class LifelineNews {
  public:
   virtual ~LifelineNews() = default;
 
+  // Tells every peer that the end of this connection is no death. Who has left the transport has said so; who broke off
+  // does when it is needed no more.
+  virtual void say_goodbye() = 0;
+
   // Tells all peers that this worker could renew its lease just now.
   virtual void tell_renewed() = 0;
 
   // When this worker last heard that from any peer.
   virtual std::optional<std::chrono::steady_clock::time_point> peer_renewed_at() const = 0;
 
-  // All workers that are known to have died by now, ascending; also after the transport has ended because of one.
-  virtual std::vector<int> dead() = 0;
+  // All workers that are known to have died by now, ascending.
+  virtual std::vector<int> dead() const = 0;
+
+  // The same, after the transport has ended: nobody else looks for further deaths then. While it lives it must see them
+  // first, since they wake it.
+  virtual std::vector<int> look_for_dead() = 0;
 };
 
 }  // namespace everstep::trainer

@@ -105,8 +105,14 @@ void notice_lost_host(const FileDescriptor& socket) {
   set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 1);
   set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 1);
   set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 2);
-  // Also while something is unanswered, when the kernel does not probe.
-  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 2000);
+  // While something is unanswered the kernel does not probe, and counts from when that was written.
+  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 1500);
+}
+
+bool has_unanswered_probe(const FileDescriptor& socket) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  return ::getsockopt(socket.get(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_probes > 0;
 }
 
 std::string errno_text(int error) { return std::strerror(error); }  // NOLINT(concurrency-mt-unsafe)

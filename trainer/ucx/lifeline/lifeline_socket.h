@@ -50,6 +50,9 @@ int call_error(const FileDescriptor& socket);
 // give a connection up within 3 s. A process that is only stopped keeps it.
 void notice_lost_host(const FileDescriptor& socket);
 
+// Whether the other host may be lost: what is written now would begin the wait for it anew.
+bool has_unanswered_probe(const FileDescriptor& socket);
+
 std::string errno_text(int error);
 
 }  // namespace everstep::trainer

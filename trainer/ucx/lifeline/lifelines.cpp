@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "trainer/ucx/lifeline/lifeline_socket.h"
 #include "trainer/wire.h"
 
 namespace everstep::trainer {
@@ -26,6 +27,7 @@ std::optional<LifelineWord> decode_word(const WordBytes& bytes, int workers) {
   const LifelineWord word{static_cast<LifelineWord::Kind>(reader.get<std::uint8_t>()), reader.get<std::uint16_t>()};
   switch (word.kind) {
     case LifelineWord::Kind::kGoodbye:
+    case LifelineWord::Kind::kBreak:
     case LifelineWord::Kind::kDeath:
     case LifelineWord::Kind::kRenewed:
       if (word.about < workers) return word;
@@ -98,6 +100,10 @@ void Lifelines::heard(int worker) {
   switch (word->kind) {
     case LifelineWord::Kind::kGoodbye:
       peer.said_goodbye = true;
+      peer.takes_part = false;
+      return;
+    case LifelineWord::Kind::kBreak:
+      peer.takes_part = false;
       return;
     case LifelineWord::Kind::kDeath:
       return died(word->about);
@@ -116,6 +122,11 @@ void Lifelines::died(int worker) {
   lost_ = LostPeer{worker, LostPeer::How::kClosed};
 }
 
+void Lifelines::break_off() {
+  const std::lock_guard lock(mutex_);
+  tell_all({LifelineWord::Kind::kBreak, 0});
+}
+
 void Lifelines::say_goodbye() {
   const std::lock_guard lock(mutex_);
   tell_all({LifelineWord::Kind::kGoodbye, 0});
@@ -123,7 +134,9 @@ void Lifelines::say_goodbye() {
 
 void Lifelines::tell_renewed() {
   const std::lock_guard lock(mutex_);
-  tell_all({LifelineWord::Kind::kRenewed, 0});
+  for (const Peer& peer : peers_) {
+    if (!has_unanswered_probe(peer.socket)) send_word(peer.socket, {LifelineWord::Kind::kRenewed, 0});
+  }
 }
 
 std::optional<std::chrono::steady_clock::time_point> Lifelines::peer_renewed_at() const {
@@ -131,10 +144,14 @@ std::optional<std::chrono::steady_clock::time_point> Lifelines::peer_renewed_at(
   return peer_renewed_at_;
 }
 
-std::vector<int> Lifelines::dead() {
-  (void)poll();
+std::vector<int> Lifelines::dead() const {
   const std::lock_guard lock(mutex_);
   return {dead_.begin(), dead_.end()};
+}
+
+std::vector<int> Lifelines::look_for_dead() {
+  (void)poll();
+  return dead();
 }
 
 void Lifelines::tell_all(const LifelineWord& word) {
@@ -148,13 +165,13 @@ void Lifelines::hang_up() {
 
 bool Lifelines::has_left(int worker) const {
   const std::lock_guard lock(mutex_);
-  return peers_[worker].said_goodbye;
+  return !peers_[worker].takes_part;
 }
 
 int Lifelines::first_still_here() const {
   const std::lock_guard lock(mutex_);
   const auto here = std::find_if(peers_.begin(), peers_.end(),
-                                 [](const Peer& peer) { return peer.socket.is_open() && !peer.said_goodbye; });
+                                 [](const Peer& peer) { return peer.socket.is_open() && peer.takes_part; });
   return here == peers_.end() ? -1 : static_cast<int>(here - peers_.begin());
 }
 

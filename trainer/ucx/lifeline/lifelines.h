@@ -21,6 +21,7 @@ namespace everstep::trainer {
 struct LifelineWord {
   enum class Kind : std::uint8_t {
     kGoodbye = 'g',  // the sender leaves, which is no death
+    kBreak = 'b',    // the sender takes no part any more, but its end would be a death
     kDeath = 'd',    // that worker died
     kRenewed = 'r',  // the sender could renew its lease
   };
@@ -53,25 +54,28 @@ class Lifelines final : public LifelineNews {
   std::optional<LostPeer> lost() const;
   bool any_dead(const std::vector<int>& workers) const;  // as far as was noticed
 
-  // Tells every peer that the end of this connection is no death.
-  void say_goodbye();
+  // Tells every peer that this worker takes no part any more, but lives.
+  void break_off();
 
   // Ends all connections; without a goodbye peers take it for a death.
   void hang_up();
 
-  // Whether a worker said goodbye.
+  // Whether a worker said goodbye or broke off.
   bool has_left(int worker) const;
 
-  // A worker that neither said goodbye nor hung up, or −1.
+  // A worker that did not and has not hung up either, or −1.
   int first_still_here() const;
 
+  void say_goodbye() override;
   void tell_renewed() override;
   std::optional<std::chrono::steady_clock::time_point> peer_renewed_at() const override;
-  std::vector<int> dead() override;
+  std::vector<int> dead() const override;
+  std::vector<int> look_for_dead() override;
 
  private:
   struct Peer {
     FileDescriptor socket;
+    bool takes_part = true;
     bool said_goodbye = false;
     WordBytes inbox{};
     std::size_t received = 0;
