@@ -9,6 +9,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "launcher/chaos/far_host.h"
+#include "tests/temporary_directory.h"
 #include "tests/trainer/ucx/worker_processes.h"
 
 namespace everstep::trainer {
@@ -63,26 +65,49 @@ TEST(UcxProcesses, ExchangeFramesAndLeaveInPeace) {
   for (int worker = 0; worker < 4; ++worker) EXPECT_EQ(workers.finish(worker), "fine");
 }
 
+// The last worker does nothing, and the others wait for it: when they gave it up, and why.
+std::string wait_for_the_last(Transport& transport, const std::function<void()>& ready) {
+  const int last = transport.workers() - 1;
+  ready();
+  if (transport.worker() == last) std::this_thread::sleep_for(1h);
+  const Result<FrameHeader> received = receive(transport, last, 8, 10s);
+  return std::to_string(now_us()) + " " + received.error().line();
+}
+
+void expect_death_is_seen(WorkerProcesses& workers, int last, std::int64_t since, std::chrono::microseconds within) {
+  for (int survivor = 0; survivor < last; ++survivor) {
+    const std::string report = workers.finish(survivor);
+    const std::int64_t elapsed = std::stoll(report) - since;
+    std::cout << "worker " << survivor << " saw the death after " << elapsed << " us\n";
+    EXPECT_LT(elapsed, within.count());
+    EXPECT_THAT(report, HasSubstr("worker " + std::to_string(last) + " died"));
+  }
+}
+
 TEST(UcxProcesses, AKilledPeerIsSeenWithinMilliseconds) {
-  WorkerProcesses workers(4, [](Transport& transport, const std::function<void()>& ready) -> std::string {
-    ready();
-    if (transport.worker() == 2) std::this_thread::sleep_for(1h);
-    const Result<FrameHeader> received = receive(transport, 2, 8, 10s);
-    return std::to_string(now_us()) + " " + received.error().line();
-  });
+  WorkerProcesses workers(4, wait_for_the_last);
   workers.wait_until_ready();
   std::this_thread::sleep_for(20ms);
   const std::int64_t killed = now_us();
-  workers.send_signal(2, SIGKILL);
-  for (const int survivor : {0, 1, 3}) {
-    const std::string report = workers.finish(survivor);
-    const std::int64_t elapsed = std::stoll(report) - killed;
-    std::cout << "worker " << survivor << " saw the death after " << elapsed << " us\n";
-    EXPECT_LT(elapsed, 200'000);
-    EXPECT_THAT(report, HasSubstr("worker 2 died"));
-  }
-  EXPECT_EQ(workers.finish(2), "signal 9");
+  workers.send_signal(3, SIGKILL);
+  expect_death_is_seen(workers, 3, killed, 200ms);
+  EXPECT_EQ(workers.finish(3), "signal 9");
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a process was left behind";
+}
+
+// No kernel tells of it: what is sent there goes out, and nothing comes back.
+TEST(UcxProcesses, AHostThatIsCutOffIsSeenWithinThreeSecondsWhileNobodyWritesToIt) {
+  const TemporaryDirectory directory;
+  const auto far = launcher::chaos::FarHost::start(directory.file("far-host.log"));
+  ASSERT_TRUE(far) << far.error().line();
+  const WorkerPlace here{(*far)->near_address()};
+  WorkerProcesses workers({here, here, {(*far)->far_address(), (*far)->pid()}}, wait_for_the_last);
+  workers.wait_until_ready();
+  std::this_thread::sleep_for(200ms);  // until all that was written has been acknowledged
+  const std::int64_t cut = now_us();
+  ASSERT_TRUE((*far)->cut(launcher::chaos::FarHost::Cut::kPeers));
+  expect_death_is_seen(workers, 2, cut, 3s);
+  EXPECT_TRUE((*far)->heal()) << "lines that cannot be closed keep that network for a minute";
 }
 
 TEST(UcxProcesses, SurvivorsOfAKillAmidTransfersNeverCrash) {

@@ -6,8 +6,10 @@
 #include <exception>
 #include <utility>
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,10 +43,18 @@ std::string read_text(int pipe) {
   return text;
 }
 
-void run_worker(int worker, int workers, int pipe, const WorkerProcesses::Body& body) {
-  const auto listener = UcxListener::listen({}).value();
+// UCX finds network devices by /sys, of which each host has its own.
+void go_to_host_of(pid_t process) {
+  const auto host = static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
+  EVERSTEP_CHECK(host >= 0 && ::setns(host, CLONE_NEWNET | CLONE_NEWNS) == 0, "setns failed");
+  ::close(host);
+}
+
+void run_worker(int worker, const std::vector<WorkerPlace>& places, int pipe, const WorkerProcesses::Body& body) {
+  if (places[worker].host != 0) go_to_host_of(places[worker].host);
+  const auto listener = UcxListener::listen({.bind = places[worker].address}).value();
   write_text(pipe, listener->address());
-  std::vector<std::string> addresses(workers);
+  std::vector<std::string> addresses(places.size());
   for (std::string& address : addresses) address = read_text(pipe);
   const UcxConnection connection = std::move(listener->connect(test_group(worker, addresses), 10s).connection).value();
   write_text(pipe, body(*connection.transport, [pipe] { write_text(pipe, "ready"); }));
@@ -52,8 +62,8 @@ void run_worker(int worker, int workers, int pipe, const WorkerProcesses::Body& 
 
 }  // namespace
 
-WorkerProcesses::WorkerProcesses(int workers, const Body& body) {
-  for (int worker = 0; worker < workers; ++worker) {
+WorkerProcesses::WorkerProcesses(const std::vector<WorkerPlace>& places, const Body& body) {
+  for (int worker = 0; worker < std::ssize(places); ++worker) {
     int pipes[2];
     EVERSTEP_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pipes) == 0, "socketpair failed");
     const pid_t process = ::fork();
@@ -61,7 +71,7 @@ WorkerProcesses::WorkerProcesses(int workers, const Body& body) {
     if (process == 0) {
       ::close(pipes[0]);
       for (const Worker& other : workers_) ::close(other.pipe);
-      run_worker(worker, workers, pipes[1], body);
+      run_worker(worker, places, pipes[1], body);
       ::_exit(0);
     }
     ::close(pipes[1]);

@@ -11,6 +11,11 @@
 
 namespace everstep::trainer {
 
+struct WorkerPlace {
+  std::string address = "127.0.0.1";
+  pid_t host = 0;  // any process of the host that it runs on, if that has a network of its own; 0: here
+};
+
 // Real workers, one forked process each, connected by UCX. The test's own process must not have used UCX before: a fork
 // of a process with service threads is not sound.
 class WorkerProcesses {
@@ -18,7 +23,8 @@ class WorkerProcesses {
   // What a worker does once it is connected, and what it has to say about it. `ready` tells the test that it may act.
   using Body = std::function<std::string(Transport& transport, const std::function<void()>& ready)>;
 
-  WorkerProcesses(int workers, const Body& body);
+  WorkerProcesses(int workers, const Body& body) : WorkerProcesses(std::vector<WorkerPlace>(workers), body) {}
+  WorkerProcesses(const std::vector<WorkerPlace>& places, const Body& body);
   ~WorkerProcesses();  // kills and reaps what still runs
 
   WorkerProcesses(const WorkerProcesses&) = delete;
