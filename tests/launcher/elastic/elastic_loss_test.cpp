@@ -12,7 +12,24 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-class ElasticLoss : public ElasticJob {};
+class ElasticLoss : public ElasticJob {
+ protected:
+  // Three of five die, from the one so many places behind the leader on. None of them sees another die.
+  void expect_one_generation_for_most(int behind_leader) {
+    ASSERT_TRUE(starts(5, {"--workers=5", "--shapes=5=5x1,4=4x1,3=3x1,2=2x1,1=1x1"}));
+    const int before = generation();
+    const int first = leader() + behind_leader;
+    const std::vector<pid_t> most{worker(first % 5), worker((first + 1) % 5), worker((first + 2) % 5)};
+    for (const int number : {SIGSTOP, SIGKILL}) {
+      for (const pid_t one : most) ::kill(one, number);
+    }
+    ASSERT_TRUE(trains_with(2, before));
+    ASSERT_TRUE(goes_on());
+    expect_stop();
+    EXPECT_EQ(generation(), before + 1);
+    expect_proofs();
+  }
+};
 
 TEST_F(ElasticLoss, OfAWorkerCostsWhatCameAfterHeadWithoutCopies) {
   ASSERT_TRUE(starts(4, {"--redundancy=0", "--schedule=amdp", "--shapes=4=4x1,3=2x1", "--steps=250"}));
@@ -84,6 +101,9 @@ TEST_F(ElasticLoss, OfASecondWorkerDuringRecoveryIsRecoveredFromToo) {
   expect_end();
   expect_proofs();
 }
+
+TEST_F(ElasticLoss, OfMostWorkersAtOnceCostsOneGeneration) { expect_one_generation_for_most(1); }
+TEST_F(ElasticLoss, OfMostWorkersAndTheLeaderAtOnceCostsOneGeneration) { expect_one_generation_for_most(0); }
 
 TEST_F(ElasticLoss, OfEverythingIsMadeGoodByTheNextRun) {
   ASSERT_TRUE(starts(4, {"--shapes=4=2x2"}));
