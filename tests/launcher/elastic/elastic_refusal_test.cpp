@@ -15,8 +15,11 @@ namespace everstep::launcher {
 namespace {
 
 using std::chrono::milliseconds;
+using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
+
+constexpr const char* kSecret = "a secret of the job";
 
 class ElasticRefusal : public ElasticJob {
  protected:
@@ -25,6 +28,9 @@ class ElasticRefusal : public ElasticJob {
     std::filesystem::permissions(path(name), std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
     return "--secret-file=" + path(name);
   }
+
+  std::string right_secret() const { return secret_file("right", kSecret); }
+  std::string wrong_secret() const { return secret_file("wrong", "the secret of another job"); }
 
   // What the program says when it is refused: one line and nothing else.
   static std::string refusal(const Words& words, int exit_code) {
@@ -83,12 +89,44 @@ TEST_F(ElasticRefusal, IsWhatOtherSettingsGet) {
 }
 
 TEST_F(ElasticRefusal, IsWhatAWrongSecretGets) {
-  const std::string right = secret_file("right", "a secret of the job");
+  const std::string right = right_secret();
   start_with(4, {right, "--shapes=4=4x1"});
-  EXPECT_THAT(refusal(worker_words({secret_file("wrong", "the secret of another job")}), 64),
-              HasSubstr("job 'job' was started with another secret"));
+  EXPECT_THAT(refusal(worker_words({wrong_secret()}), 64), HasSubstr("job 'job' was started with another secret"));
   EXPECT_THAT(refusal(worker_words({}), 64), AllOf(HasSubstr("job 'job' has a secret"), HasSubstr("--secret-file")));
   expect_undisturbed({right});
+}
+
+// So many take a while to load on a small machine; whoever comes within --join-debounce comes at once.
+TEST_F(ElasticRefusal, IsWhatWrongSecretsInACrowdGetWhoseOthersAreOneGeneration) {
+  start_with(2, {right_secret(), "--workers=2", "--shapes=2=2x1,14=7x2", "--window=16", "--join-debounce=5"});
+  const int before = generation();
+  std::vector<RunningProgram*> refused;
+  for (int number = 0; number < 18; ++number) {
+    const bool may_join = number % 3 != 0;
+    RunningProgram& one = add_worker("crowd-" + std::to_string(number), {may_join ? right_secret() : wrong_secret()});
+    if (!may_join) refused.push_back(&one);
+  }
+  for (RunningProgram* one : refused) {
+    const Ended ended = one->wait(seconds(20));
+    EXPECT_EQ(ended.exit_code, 64);
+    EXPECT_THAT(ended.log, HasSubstr("was started with another secret"));
+  }
+  ASSERT_TRUE(trains_with(14, before));
+  ASSERT_TRUE(goes_on(5));
+  expect_stop();
+  EXPECT_EQ(generation(), before + 1);
+  expect_proofs({right_secret()});
+}
+
+TEST_F(ElasticRefusal, OfAWrongSecretWritesNothingToEtcd) {
+  const elastic::EtcdCluster cluster;
+  const auto store = cluster.connect();
+  ASSERT_TRUE(create_job(*store, "job", {}, kSecret, std::nullopt));
+  const auto revision = [&] { return store->transact({{}, {elastic::get("any")}}, seconds(1)).value().revision; };
+  const elastic::Revision before = revision();
+  const Words words{"worker", "--etcd=" + cluster.endpoint(0), "--job=job", wrong_secret()};
+  EXPECT_THAT(refusal(words, 64), HasSubstr("job 'job' was started with another secret"));
+  EXPECT_EQ(revision(), before);
 }
 
 TEST_F(ElasticRefusal, IsWhatAnotherBuildGets) {
