@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@ namespace everstep::trainer {
 struct WorkerPlace {
   std::string address = "127.0.0.1";
   pid_t host = 0;  // any process of the host that it runs on, if that has a network of its own; 0: here
+  std::chrono::milliseconds renews_every{0};  // how often it tells the others that it renewed its lease; 0: never
 };
 
 // Real workers, one forked process each, connected by UCX. The test's own process must not have used UCX before: a fork
