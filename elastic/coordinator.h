@@ -30,7 +30,7 @@ struct CoordinatorOptions {
   Tick join_interval = 0;    // at most one generation for joins in this time, unless asked for
   Tick death_debounce = 0;   // deaths, each within this time of the one before, are taken together (50 ms)
   Tick prepare_limit = 0;    // how long a proposal may take to connect before it is given up
-  Tick held_limit = 0;       // how long to wait for survivors to say what they hold; a window, if that is longer
+  Tick held_limit = 0;       // how long to wait for survivors to say what they hold, besides a window
   // A host that lost so many workers within the span is shut out from joining for 1 s, then 2, 4 … 600 s; 0: never. One
   // that loses none for a span per time that it was shut out starts anew; a new leader counts that time from its own
   // beginning.
@@ -97,6 +97,7 @@ class Coordinator {
     Tick since = 0;
     Tick last_loss = 0;    // since then nobody else was lost
     std::size_t left = 0;  // workers
+    Revision newest_member = 0;
   };
   struct ShutOut {
     Revision revision = 0;

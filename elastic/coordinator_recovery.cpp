@@ -10,6 +10,16 @@ namespace everstep::elastic {
 namespace {
 
 constexpr Tick kMillisecond = kTicksPerSecond / 1000;
+constexpr Tick kMicrosecond = kTicksPerSecond / 1'000'000;
+
+Revision newest_member(const Situation& seen) {
+  Revision newest = 0;
+  for (const auto& [id, member] : seen.members) newest = std::max(newest, member.created);
+  return newest;
+}
+
+// For a leader that does not train itself; 0: nobody has told yet.
+Tick shown_window_time(const Situation& seen) { return seen.progress ? seen.progress->update_us * kMicrosecond : 0; }
 
 }  // namespace
 
@@ -28,7 +38,7 @@ bool Coordinator::is_broken(const Situation& seen) const {
 void Coordinator::recover(const Situation& seen, Tick now, Tick window_time) {
   state_ = "recovering";
   const std::size_t left = seen.live_workers().size();
-  if (!broken_) broken_ = {now, now, left};
+  if (!broken_) broken_ = {now, now, left, newest_member(seen)};
   if (std::exchange(broken_->left, left) != left) broken_->last_loss = now;
   const Tick settled = broken_->last_loss + options_.death_debounce;
   if (now < settled) return wake(settled);
@@ -39,7 +49,7 @@ void Coordinator::recover(const Situation& seen, Tick now, Tick window_time) {
     return !seen.has(id) || seen.held.contains(id) || (has_updated && seen.handed_over.contains(id));
   });
   // Whoever is inside an op tells after it, and no op takes longer than a window. One that hangs loses its lease.
-  const Tick patience = broken_->since + std::max(options_.held_limit, window_time);
+  const Tick patience = broken_->since + options_.held_limit + std::max(window_time, shown_window_time(seen));
   if (!all_said && now < patience) return wake(patience);
   // What nobody else has would be lost with an event that was.
   if (!all_said && !std::exchange(has_looked_again_, true)) {
@@ -58,9 +68,9 @@ void Coordinator::recover(const Situation& seen, Tick now, Tick window_time) {
 // can go on alone, it joins when they train, where a connection that fails does no harm.
 std::vector<WorkerId> Coordinator::those_to_go_on(const Situation& seen, Tick now) const {
   const std::vector<WorkerId> all = eligible(seen, now);
-  if (!broken_) return all;
+  if (!broken_ || seen.live_workers().empty()) return all;
   const auto was_there = [&](const WorkerId& id) {
-    return seen.generation->group.names(id) || joined_at_.at(id) < broken_->since;
+    return seen.generation->group.names(id) || seen.members.at(id).created <= broken_->newest_member;
   };
   std::vector<WorkerId> early;
   std::ranges::copy_if(all, std::back_inserter(early), was_there);

@@ -50,7 +50,9 @@ std::optional<WorkerAgent::Pending> WorkerAgent::eviction(const View& view) {
     const KeyValue* member = view.find(keys.member(lost.id));
     if (!lost.dead || member == nullptr || lost.tried_at == view.revision()) continue;
     lost.tried_at = view.revision();
-    Txn txn{{modified_at(keys.generation(), part_->modified), created_at(member->key, member->created)},
+    // Of two that take each other for dead only one is evicted.
+    Txn txn{{modified_at(keys.generation(), part_->modified), created_at(keys.member(id()), member_created_),
+             created_at(member->key, member->created)},
             {remove(member->key)}};
     const KeyValue* leader = view.find(keys.leader());
     const bool led = leader != nullptr && leader->value == to_text(LeaderRecord{lost.id});

@@ -48,11 +48,12 @@ Status Worker::go_on_in_group(const Error& error) {
   if (!mine.may_keep || !transport_.go_on()) return error;
   spoke_to_group_ = true;
   const Tick limit = std::chrono::nanoseconds(options_.group_stop_limit).count();
-  // One more, since others hear of it when the op at hand has ended.
-  group_stop_limit_ = hooks_.now() + limit + (kRoundsWorthWaiting + 1) * round_time_;
+  group_stop_limit_ = hooks_.now() + limit + round_time_;  // others hear of it when the op at hand has ended
   const auto words = exchange_words(transport_, group(), job_of(options_), mine, patience());
   const auto stop = words ? agreed_stop(*words, rounds_, limit) : std::nullopt;
   if (!stop) return error;
+  for (const GroupWord& word : *words) round_time_ = std::max(round_time_, word.round_time);
+  group_stop_limit_ = hooks_.now() + limit + kRoundsWorthWaiting * round_time_;
   group_stop_ = true;
   last_round_ = *stop;
   capture_.reset();  // its sums would lack other groups'

@@ -113,7 +113,8 @@ class Incarnation final : public WatchListener, public std::enable_shared_from_t
   Connector connector_;
   Committer committer_;
   std::shared_ptr<Run> run_;
-  std::optional<GroupRecord> broken_;  // whose lifelines are still there
+  std::optional<GroupRecord> broken_;  // whose lifelines are watched
+  Tick watched_until_ = 0;
   std::shared_ptr<const Holding> held_;
   std::shared_ptr<const Holding> kept_;                         // by its group, after a loss in another one
   std::map<Generation, std::shared_ptr<const Copies>> copies_;  // by the generation that they were made in

@@ -89,11 +89,12 @@ void Incarnation::on_training_ended(const TrainingEnded& ended) {
   if (!run_) return;
   broken_.reset();
   if (ended.how == TrainingEnded::How::kBroken) broken_ = run_->group_record();
+  constexpr Tick kWatched = kSecond;
+  watched_until_ = process_.now() + kWatched;
   if (run_->result()) held_ = run_->result();
   if (run_->kept()) kept_ = run_->kept();
   copies_[ended.attempt.generation] = run_->copies();
-  const auto run = std::exchange(run_, nullptr);
-  for (const WorkerId& id : run->also_dead()) tell(PeerDied{ended.attempt, id});
+  run_.reset();
 }
 
 // ---- peers ----
@@ -117,7 +118,7 @@ void Incarnation::peer_lost(const WorkerId& id, bool is_dead) {
   if (is_over_) return;
   connector_.peer_lost(id, is_dead);
   if (run_) return run_->peer_lost(id, is_dead);
-  if (!is_dead || !broken_) return;
+  if (!is_dead || !broken_ || process_.now() >= watched_until_) return;
   const std::vector<WorkerId> connected = broken_->connected();
   if (std::find(connected.begin(), connected.end(), id) != connected.end()) tell(PeerDied{broken_->attempt, id});
 }

@@ -56,7 +56,6 @@ class Run : public std::enable_shared_from_this<Run> {
 
   const std::shared_ptr<const Holding>& result() const { return result_; }  // after it ended in order
   const std::shared_ptr<const Holding>& kept() const { return kept_; }      // after its group stopped by itself
-  const std::vector<WorkerId>& also_dead() const { return also_dead_; }     // before it had ended
   const GroupRecord& group_record() const { return start_.generation.group; }
   const std::shared_ptr<Copies>& copies() const { return copies_; }
   Tick window_time() const { return window_time_; }
@@ -139,7 +138,6 @@ class Run : public std::enable_shared_from_this<Run> {
   Tick window_time_ = 0;
   std::shared_ptr<const Holding> result_;
   std::optional<WorkerId> lost_;            // of another group
-  std::vector<WorkerId> also_dead_;         // besides
   std::map<WorkerId, WordRecord> words_;    // of this group
   std::optional<std::int64_t> group_stop_;  // the last super-round of this group
   std::shared_ptr<const Holding> kept_;

@@ -33,7 +33,8 @@ bool Run::is_settled(std::int64_t position) const {
 }
 
 void Run::lost_another_group(const WorkerId& id) {
-  if (lost_) return also_dead_.push_back(id);
+  self_.tell(PeerDied{start_.generation.group.attempt, id});
+  if (lost_) return;
   lost_ = id;
   const Base& base = start_.generation.base;
   const bool began_elsewhere = base.kind == Base::Kind::kSums || base.position.value % kWindow != 0;

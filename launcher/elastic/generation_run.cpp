@@ -74,6 +74,8 @@ GenerationRun::GenerationRun(const TrainingGround& ground, Start start, RunCallb
       start_(std::move(start)),
       callbacks_(std::move(callbacks)),
       number_(number_in(start_.generation.group, ground.self)),
+      lines_(std::make_unique<PeerLines>(start_.generation.group.attempt, start_.generation.group.connected(),
+                                         start_.connection.news)),
       acks_(ground.kv, ground.keys, start_.generation.group.attempt, start_.opened, ground.self,
             callbacks_.on_commit_waiting) {
   if (!is_donor()) {
@@ -124,13 +126,6 @@ void GenerationRun::notice_loss() {
 bool GenerationRun::has_lost_a_peer() {
   const std::scoped_lock lock(transport_mutex_);
   return !has_left_ && start_.connection.transport->lost();
-}
-
-std::vector<WorkerId> GenerationRun::dead() const {
-  const std::vector<WorkerId> connected = start_.generation.group.connected();
-  std::vector<WorkerId> ids;
-  for (const int worker : start_.connection.news->dead()) ids.push_back(connected[worker]);
-  return ids;
 }
 
 void GenerationRun::take(const Verdict& verdict) {
@@ -228,8 +223,6 @@ TrainingEnded GenerationRun::broken(const Error& error) {
   }
   close_to_others();
   transport.break_off();
-  const elastic::GroupRecord& group = start_.generation.group;
-  old_lines_ = std::make_unique<OldLines>(group.attempt, group.connected(), start_.connection.news, boot_now());
   return ended;
 }
 

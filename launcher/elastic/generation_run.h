@@ -13,7 +13,7 @@
 #include "launcher/checkpoint/checkpoint_store.h"
 #include "launcher/elastic/compute_watch.h"
 #include "launcher/elastic/kept_copies.h"
-#include "launcher/elastic/old_lines.h"
+#include "launcher/elastic/peer_lines.h"
 #include "launcher/elastic/shard_acks.h"
 #include "launcher/train/checkpoint_writer.h"
 #include "launcher/train/train_request.h"
@@ -79,12 +79,11 @@ class GenerationRun {
   // A connection was lost while the training thread may be waiting for something else.
   void notice_loss();
   bool has_lost_a_peer();
-  // All whose connections closed. A death in another group need not end the run at once.
-  std::vector<WorkerId> dead() const;
 
   void take(const Verdict& verdict);
   trainer::LifelineNews& news() { return *start_.connection.news; }
-  std::unique_ptr<OldLines> take_old_lines() { return std::move(old_lines_); }  // after it broke off
+  PeerLines& lines() { return *lines_; }
+  std::unique_ptr<PeerLines> take_lines() { return std::move(lines_); }  // when it has ended
 
   // After on_end: what this worker holds (nothing, if it broke off), and whether the end was saved.
   std::shared_ptr<const trainer::HeldState> held() const { return result_; }
@@ -114,6 +113,7 @@ class GenerationRun {
   Start start_;
   const RunCallbacks callbacks_;
   const int number_;  // in the transport
+  std::unique_ptr<PeerLines> lines_;
   trainer::StopGate stops_;
   ShardAcks acks_;
   std::unique_ptr<CheckpointWriter> writer_;  // a donor has none
@@ -122,7 +122,6 @@ class GenerationRun {
   bool base_is_damaged_ = false;
   bool is_faulty_ = false;
   std::optional<elastic::AnomalyReport> anomaly_;  // why training stopped
-  std::unique_ptr<OldLines> old_lines_;
   std::atomic<bool> is_aborted_{false};
   std::mutex transport_mutex_;  // between the training thread that leaves the transport and others that look at it
   bool has_left_ = false;

@@ -165,7 +165,10 @@ Incarnation::End Incarnation::run() {
     const bool is_due = wake_ && now >= *wake_;
     const auto changed = view_.refresh(now);
     if (!changed) return {std::nullopt, changed.error()};
-    if (run_) notice_losses();
+    if (run_) {
+      run_->notice_loss();
+      tell_of_dead(run_->lines());
+    }
     if (is_due) wake_.reset();
     handle_all(messages);
     watch_old_lines(now);
@@ -263,24 +266,21 @@ Tick Incarnation::group_limit() const {
   return run_ && run_->has_lost_a_peer() ? std::max(kGroupLimit, parts_.progress.now().window_time) : kGroupLimit;
 }
 
-// Whoever died is evicted at once, also while this worker's group is about to stop by itself.
-void Incarnation::notice_losses() {
-  run_->notice_loss();
-  const elastic::Attempt attempt = run_->generation().group.attempt;
-  for (const WorkerId& id : run_->dead()) {
+// They are evicted at once, also while this worker's group is about to stop by itself.
+void Incarnation::tell_of_dead(PeerLines& lines) {
+  const elastic::Attempt attempt = lines.attempt();
+  for (const WorkerId& id : lines.newly_dead()) {
     if (!end_) step_agent(elastic::PeerDied{attempt, id});
   }
 }
 
 void Incarnation::watch_old_lines(Tick now) {
   if (!old_lines_) return;
-  for (const WorkerId& id : old_lines_->newly_dead()) {
-    if (!end_) step_agent(elastic::PeerDied{old_lines_->attempt(), id});
-  }
+  tell_of_dead(*old_lines_);
   if (old_lines_->is_over(now)) {
     old_lines_.reset();
   } else {
-    take_wake(now + OldLines::kLookEvery);
+    take_wake(now + PeerLines::kLookEvery);
   }
 }
 

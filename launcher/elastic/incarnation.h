@@ -82,7 +82,7 @@ class Incarnation {
   void step_coordinator(const std::variant<elastic::Looked, elastic::Replied>& event);
   void take_wake(std::optional<Tick> wake);
   Tick group_limit() const;
-  void notice_losses();
+  void tell_of_dead(PeerLines& lines);
   void watch_old_lines(Tick now);
   void time_generation(Tick now);
   Result<elastic::TxnReply> transact(const elastic::Txn& txn);
@@ -124,7 +124,7 @@ class Incarnation {
   GroupConnector connector_;
   ChangeClock clock_;
   std::unique_ptr<GenerationRun> run_;
-  std::unique_ptr<OldLines> old_lines_;
+  std::unique_ptr<PeerLines> old_lines_;  // of a generation that broke off
   std::shared_ptr<const trainer::HeldState> held_;
   std::map<Generation, KeptCopies> copies_;  // by the generation that they were kept in
   KeptGroup kept_group_;                     // the last one

@@ -148,7 +148,11 @@ void Incarnation::on_training_ended(const elastic::TrainingEnded& ended) {
   }
   parts_.log(event.text());
   if (!run_) return;
-  old_lines_ = run_->take_old_lines();
+  old_lines_.reset();
+  if (is_broken) {
+    old_lines_ = run_->take_lines();
+    old_lines_->outlive_transport(boot_now());
+  }
   if (run_->held()) held_ = run_->held();
   copies_[ended.attempt.generation] = run_->kept_copies();
   if (run_->kept_group().state) kept_group_ = run_->kept_group();

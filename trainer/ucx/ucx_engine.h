@@ -26,9 +26,9 @@ struct UcxEngineOptions {
 
 // UCX without its C: one context, one worker, one endpoint per peer. Not thread-safe.
 //
-// UCX's error handling mode stays off: with it UCX crashes survivors of a large transfer. Instead, after a death nobody
-// calls progress() again and the engine is abandoned (never destroyed): operations that were under way cannot be ended
-// safely, and a peer may still be reading their buffers.
+// UCX's error handling mode stays off: with it UCX crashes survivors of a large transfer. Instead, after the death of
+// somebody who is needed nobody calls progress() again and the engine is abandoned (never destroyed): operations that
+// were under way cannot be ended safely, and a peer may still be reading their buffers.
 class UcxEngine {
  public:
   static Result<std::unique_ptr<UcxEngine>> create(const UcxEngineOptions& options);

@@ -24,7 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kExplanationMs = 1000;
+constexpr std::chrono::seconds kExplanation{1};
 
 class UcxSession;
 
@@ -353,9 +353,14 @@ class UcxSession final : public Transport {
 
   void explain_suspicion() {
     pollfd lifelines{lifelines_->descriptor(), POLLIN, 0};
-    ::poll(&lifelines, 1, kExplanationMs);
+    const auto deadline = Clock::now() + kExplanation;
+    Status alive;
+    while (alive && Clock::now() < deadline) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+      ::poll(&lifelines, 1, static_cast<int>(left.count()));
+      alive = lifelines_->poll();
+    }
     const std::lock_guard lock(mutex_);
-    const Status alive = lifelines_->poll();
     if (alive) return fail(suspicion_->error, LostPeer{suspicion_->with, LostPeer::How::kClosed});
     fail(alive.error(), lifelines_->lost());
   }

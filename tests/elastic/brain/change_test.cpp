@@ -202,6 +202,19 @@ TEST_F(Training, RecoversWithoutWhoeverComesMeanwhile) {
   EXPECT_TRUE(cluster.generation()->group.names(worker(4)));
 }
 
+// Nobody of the generation is left to go on alone.
+TEST_F(Training, BeginsAnewWithAllWhoCameAfterEverybodyWasLost) {
+  cluster.kill(3);
+  cluster.settle(10);
+  cluster.add(4);
+  cluster.add(5);
+  cluster.kill(2);
+  cluster.kill(1);
+  cluster.settle(20'000);
+  cluster.settle(3000);
+  EXPECT_THAT(cluster.generation()->group.plan.workers, ElementsAre(worker(4), worker(5)));
+}
+
 TEST(Waiting, IsNotNecessaryIfSomebodyCameMeanwhile) {
   SmallCluster cluster(3);
   for (const int number : {1, 2, 3}) cluster.add(number);

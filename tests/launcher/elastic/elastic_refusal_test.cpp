@@ -107,7 +107,7 @@ TEST_F(ElasticRefusal, IsWhatWrongSecretsInACrowdGetWhoseOthersAreOneGeneration)
     if (!may_join) refused.push_back(&one);
   }
   for (RunningProgram* one : refused) {
-    const Ended ended = one->wait(seconds(20));
+    const Ended ended = one->wait(seconds(60));
     EXPECT_EQ(ended.exit_code, 64);
     EXPECT_THAT(ended.log, HasSubstr("was started with another secret"));
   }

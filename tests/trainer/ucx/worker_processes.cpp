@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
-#include <thread>
 #include <utility>
 
 #include <sched.h>
@@ -57,14 +56,8 @@ void run_worker(int worker, const std::vector<WorkerPlace>& places, int pipe, co
   write_text(pipe, listener->address());
   std::vector<std::string> addresses(places.size());
   for (std::string& address : addresses) address = read_text(pipe);
-  const UcxConnection connection = std::move(listener->connect(test_group(worker, addresses), 10s).connection).value();
-  const std::jthread renewals([&, every = places[worker].renews_every](const std::stop_token& stop) {
-    while (every > 0ms && !stop.stop_requested()) {
-      connection.news->tell_renewed();
-      std::this_thread::sleep_for(every);
-    }
-  });
-  write_text(pipe, body(*connection.transport, [pipe] { write_text(pipe, "ready"); }));
+  UcxConnection connection = std::move(listener->connect(test_group(worker, addresses), 10s).connection).value();
+  write_text(pipe, body(connection, [pipe] { write_text(pipe, "ready"); }));
 }
 
 }  // namespace

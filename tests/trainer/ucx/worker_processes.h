@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -8,14 +7,13 @@
 
 #include <sys/types.h>
 
-#include "trainer/transport.h"
+#include "trainer/ucx/ucx_transport.h"
 
 namespace everstep::trainer {
 
 struct WorkerPlace {
   std::string address = "127.0.0.1";
   pid_t host = 0;  // any process of the host that it runs on, if that has a network of its own; 0: here
-  std::chrono::milliseconds renews_every{0};  // how often it tells the others that it renewed its lease; 0: never
 };
 
 // Real workers, one forked process each, connected by UCX. The test's own process must not have used UCX before: a fork
@@ -23,7 +21,7 @@ struct WorkerPlace {
 class WorkerProcesses {
  public:
   // What a worker does once it is connected, and what it has to say about it. `ready` tells the test that it may act.
-  using Body = std::function<std::string(Transport& transport, const std::function<void()>& ready)>;
+  using Body = std::function<std::string(UcxConnection& connection, const std::function<void()>& ready)>;
 
   WorkerProcesses(int workers, const Body& body) : WorkerProcesses(std::vector<WorkerPlace>(workers), body) {}
   WorkerProcesses(const std::vector<WorkerPlace>& places, const Body& body);

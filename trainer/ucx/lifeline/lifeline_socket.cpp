@@ -101,18 +101,11 @@ int call_error(const FileDescriptor& socket) {
 }
 
 void notice_lost_host(const FileDescriptor& socket) {
-  set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 1);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 1);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 2);
-  // While something is unanswered the kernel does not probe, and counts from when that was written.
-  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 1500);
-}
-
-bool has_unanswered_probe(const FileDescriptor& socket) {
-  tcp_info info{};
-  socklen_t size = sizeof info;
-  return ::getsockopt(socket.get(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_probes > 0;
+  // From the first time that something is sent again.
+  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 1800);
+  // As often as possible until then, and without waiting for the answer to what was sent before.
+  set_option(socket, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, 1);
+  set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
 std::string errno_text(int error) { return std::strerror(error); }  // NOLINT(concurrency-mt-unsafe)

@@ -46,12 +46,10 @@ Result<FileDescriptor> call_lifeline(const LifelineAddress& address);
 // How a call that was begun ended: 0 or an errno.
 int call_error(const FileDescriptor& socket);
 
-// A process that dies closes its sockets; a host that dies, or a cable, does not. The kernels probe each other, and
-// give a connection up within 3 s. A process that is only stopped keeps it.
+// A process that dies closes its sockets; a host that dies, or a cable, does not. The kernel gives a connection up when
+// what was written to it has not been answered for some 2 s, after eight tries or more. A process that is only stopped
+// keeps it.
 void notice_lost_host(const FileDescriptor& socket);
-
-// Whether the other host may be lost: what is written now would begin the wait for it anew.
-bool has_unanswered_probe(const FileDescriptor& socket);
 
 std::string errno_text(int error);
 

@@ -2,16 +2,23 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <span>
 #include <utility>
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
-#include "trainer/ucx/lifeline/lifeline_socket.h"
 #include "trainer/wire.h"
 
 namespace everstep::trainer {
+namespace {
+
+constexpr std::uint32_t kBeatIsDue = std::numeric_limits<std::uint32_t>::max();  // no worker's number
+
+}  // namespace
 
 WordBytes encode_word(const LifelineWord& word) {
   WireWriter writer;
@@ -30,6 +37,7 @@ std::optional<LifelineWord> decode_word(const WordBytes& bytes, int workers) {
     case LifelineWord::Kind::kBreak:
     case LifelineWord::Kind::kDeath:
     case LifelineWord::Kind::kRenewed:
+    case LifelineWord::Kind::kBeat:
       if (word.about < workers) return word;
   }
   return std::nullopt;
@@ -40,16 +48,21 @@ void send_word(const FileDescriptor& socket, const LifelineWord& word) {
   if (socket.is_open()) ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-Lifelines::Lifelines(std::vector<FileDescriptor> sockets) : events_(::epoll_create1(EPOLL_CLOEXEC)) {
-  EVERSTEP_CHECK(events_.is_open(), "epoll_create1 failed");
+Lifelines::Lifelines(std::vector<FileDescriptor> sockets)
+    : events_(::epoll_create1(EPOLL_CLOEXEC)), beats_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {
+  EVERSTEP_CHECK(events_.is_open() && beats_.is_open(), "epoll_create1 or timerfd_create failed");
+  const itimerspec twice_a_second{{0, 500'000'000}, {0, 500'000'000}};
+  EVERSTEP_CHECK(::timerfd_settime(beats_.get(), 0, &twice_a_second, nullptr) == 0, "timerfd_settime failed");
+  watch(beats_, kBeatIsDue);
   for (FileDescriptor& socket : sockets) {
-    const auto worker = static_cast<std::uint32_t>(peers_.size());
-    if (socket.is_open()) {
-      epoll_event event{.events = EPOLLIN, .data = {.u32 = worker}};
-      EVERSTEP_CHECK(::epoll_ctl(events_.get(), EPOLL_CTL_ADD, socket.get(), &event) == 0, "epoll_ctl failed");
-    }
+    if (socket.is_open()) watch(socket, static_cast<std::uint32_t>(peers_.size()));
     peers_.push_back({std::move(socket)});
   }
+}
+
+void Lifelines::watch(const FileDescriptor& descriptor, std::uint32_t name) const {
+  epoll_event event{.events = EPOLLIN, .data = {.u32 = name}};
+  EVERSTEP_CHECK(::epoll_ctl(events_.get(), EPOLL_CTL_ADD, descriptor.get(), &event) == 0, "epoll_ctl failed");
 }
 
 Status Lifelines::poll() {
@@ -57,7 +70,10 @@ Status Lifelines::poll() {
   std::array<epoll_event, 16> events{};
   int count = 0;
   while ((count = ::epoll_wait(events_.get(), events.data(), static_cast<int>(events.size()), 0)) > 0) {
-    for (int i = 0; i < count; ++i) read(static_cast<int>(events[i].data.u32));
+    for (int i = 0; i < count; ++i) {
+      const std::uint32_t name = events[i].data.u32;
+      name == kBeatIsDue ? beat() : read(static_cast<int>(name));
+    }
   }
   return error_ ? Status(*error_) : Status();
 }
@@ -70,6 +86,11 @@ std::optional<LostPeer> Lifelines::lost() const {
 bool Lifelines::any_dead(const std::vector<int>& workers) const {
   const std::lock_guard lock(mutex_);
   return std::any_of(workers.begin(), workers.end(), [this](int worker) { return dead_.contains(worker); });
+}
+
+void Lifelines::beat() {
+  std::uint64_t missed = 0;
+  if (::read(beats_.get(), &missed, sizeof missed) > 0) tell_all({LifelineWord::Kind::kBeat, 0});
 }
 
 void Lifelines::read(int worker) {
@@ -110,6 +131,8 @@ void Lifelines::heard(int worker) {
     case LifelineWord::Kind::kRenewed:
       peer_renewed_at_ = std::chrono::steady_clock::now();
       return;
+    case LifelineWord::Kind::kBeat:
+      return;
   }
 }
 
@@ -134,9 +157,7 @@ void Lifelines::say_goodbye() {
 
 void Lifelines::tell_renewed() {
   const std::lock_guard lock(mutex_);
-  for (const Peer& peer : peers_) {
-    if (!has_unanswered_probe(peer.socket)) send_word(peer.socket, {LifelineWord::Kind::kRenewed, 0});
-  }
+  tell_all({LifelineWord::Kind::kRenewed, 0});
 }
 
 std::optional<std::chrono::steady_clock::time_point> Lifelines::peer_renewed_at() const {

@@ -24,6 +24,7 @@ struct LifelineWord {
     kBreak = 'b',    // the sender takes no part any more, but its end would be a death
     kDeath = 'd',    // that worker died
     kRenewed = 'r',  // the sender could renew its lease
+    kBeat = 'a',     // nothing: only the receiver's kernel answers
   };
 
   Kind kind = Kind::kGoodbye;
@@ -39,7 +40,9 @@ std::optional<LifelineWord> decode_word(const WordBytes& bytes, int workers);
 void send_word(const FileDescriptor& socket, const LifelineWord& word);
 
 // One nearly idle TCP connection to every peer. One that closes without a goodbye means that the peer's process is
-// gone, and the kernel tells at once. (UCX itself does not: its error handling mode crashes survivors.) Whoever learns
+// gone, and the kernel tells at once. (UCX itself does not: its error handling mode crashes survivors.) A host that is
+// lost cannot tell: a beat is written twice a second, and the kernel repeats it until it is answered or given up. (Its
+// own probes are not repeated: one answer that is lost on the way would be a death.) Whoever learns
 // of a death tells the others who it was, since a survivor that leaves because of it may be missed first. Thread-safe.
 class Lifelines final : public LifelineNews {
  public:
@@ -81,12 +84,15 @@ class Lifelines final : public LifelineNews {
     std::size_t received = 0;
   };
 
+  void watch(const FileDescriptor& descriptor, std::uint32_t name) const;
+  void beat();
   void read(int worker);
   void heard(int worker);
   void died(int worker);
   void tell_all(const LifelineWord& word);
 
   FileDescriptor events_;
+  FileDescriptor beats_;  // when the next is due
 
   mutable std::mutex mutex_;  // guards all below
   std::vector<Peer> peers_;
