@@ -67,7 +67,7 @@ void Coordinator::recover(const Situation& seen, Tick now, Tick window_time) {
 // Who comes while a generation is broken may be one that was evicted from it because nobody reaches it. If the others
 // can go on alone, it joins when they train, where a connection that fails does no harm.
 std::vector<WorkerId> Coordinator::those_to_go_on(const Situation& seen, Tick now) const {
-  const std::vector<WorkerId> all = eligible(seen, now);
+  std::vector<WorkerId> all = eligible(seen, now);
   if (!broken_ || seen.live_workers().empty()) return all;
   const auto was_there = [&](const WorkerId& id) {
     return seen.generation->group.names(id) || seen.members.at(id).created <= broken_->newest_member;
