@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
+#include <string>
 
 #include "base/result.h"
 #include "trainer/frame.h"
@@ -26,6 +28,17 @@ struct Receiving {
   bool payload_is_here = false;
 
   bool complete() const { return frame.has_value() && payload_is_here; }
+
+  Error late_after(std::chrono::milliseconds time) const {
+    return {ErrorCode::kDeadlineExceeded,
+            "the " + to_string(expected) + " did not come from worker " + std::to_string(from) + " within " +
+                std::to_string(time.count()) + " ms",
+            "is that worker stopped or overloaded?"};
+  }
+  Error damaged() const {
+    return {ErrorCode::kInternal,
+            "the " + to_string(expected) + " from worker " + std::to_string(from) + " was damaged on its way", ""};
+  }
 };
 
 // A peer is gone: this one, or another one because of which it left.

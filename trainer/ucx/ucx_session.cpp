@@ -11,8 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include <poll.h>
-
 #include "trainer/transport_failure.h"
 #include "trainer/ucx/frame_tag.h"
 #include "trainer/ucx/payload_checksum.h"
@@ -126,21 +124,14 @@ class UcxSession final : public Transport {
     std::unique_lock lock(mutex_);
     const Receiving& receiving = find(receive);
     if (!wait_until(lock, timeout, [&] { return receiving.complete() || failure_.with(receiving.from) != nullptr; })) {
-      fail({ErrorCode::kDeadlineExceeded,
-            "the " + to_string(receiving.expected) + " did not come from worker " + std::to_string(receiving.from) +
-                " within " + std::to_string(timeout.count()) + " ms",
-            "is that worker stopped or overloaded?"},
-           LostPeer{receiving.from, LostPeer::How::kSilent});
+      fail(receiving.late_after(timeout), LostPeer{receiving.from, LostPeer::How::kSilent});
     }
     if (const Error* error = failure_.with(receiving.from)) return *error;
     const Receiving received = std::move(operations_->receives.extract(receive).mapped());
     lock.unlock();
     if (payload_checksum(received.into) == received.frame->payload_checksum) return received.frame->header;
     lock.lock();
-    fail({ErrorCode::kInternal,
-          "the " + to_string(received.expected) + " from worker " + std::to_string(received.from) +
-              " was damaged on its way",
-          {}});
+    fail(received.damaged());
     return *failure_.ended();
   }
 
@@ -352,14 +343,7 @@ class UcxSession final : public Transport {
   }
 
   void explain_suspicion() {
-    pollfd lifelines{lifelines_->descriptor(), POLLIN, 0};
-    const auto deadline = Clock::now() + kExplanation;
-    Status alive;
-    while (alive && Clock::now() < deadline) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-      ::poll(&lifelines, 1, static_cast<int>(left.count()));
-      alive = lifelines_->poll();
-    }
+    const Status alive = lifelines_->wait_for_death(kExplanation);
     const std::lock_guard lock(mutex_);
     if (alive) return fail(suspicion_->error, LostPeer{suspicion_->with, LostPeer::How::kClosed});
     fail(alive.error(), lifelines_->lost());

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -76,6 +77,18 @@ Status Lifelines::poll() {
     }
   }
   return error_ ? Status(*error_) : Status();
+}
+
+Status Lifelines::wait_for_death(std::chrono::milliseconds limit) {
+  pollfd events{events_.get(), POLLIN, 0};
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  Status alive = poll();
+  for (auto now = deadline - limit; alive && now < deadline; now = std::chrono::steady_clock::now()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - now);
+    ::poll(&events, 1, static_cast<int>(left.count()));
+    alive = poll();
+  }
+  return alive;
 }
 
 std::optional<LostPeer> Lifelines::lost() const {

@@ -54,6 +54,8 @@ class Lifelines final : public LifelineNews {
 
   // Takes notice of what came, without blocking. The first death stays: kUnavailable, naming the worker.
   Status poll();
+  // The same, until somebody has died or the time is over.
+  Status wait_for_death(std::chrono::milliseconds limit);
   std::optional<LostPeer> lost() const;
   bool any_dead(const std::vector<int>& workers) const;  // as far as was noticed
 
