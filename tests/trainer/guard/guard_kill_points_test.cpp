@@ -48,10 +48,7 @@ TEST_P(KillPoints, LeaveACommonVersionWhereverTheyLie) {
     ASSERT_TRUE(ran) << ran.error();
     EXPECT_GE(chain.version().value, chain.newest_update() - 1);
     ASSERT_EQ(chain.difference_from_reference(), "");
-    std::vector<int> left;
-    for (const int name : next.workers) {
-      if (!next.dies.contains(name)) left.push_back(name);
-    }
+    const std::vector<int> left = left_of(next);
     const auto workers = static_cast<int>(left.size());
     ASSERT_TRUE(chain.run({ScheduleKind::kOneFOneB, workers, 1, left}));
     EXPECT_EQ(chain.version(), Version{kSteps});
