@@ -27,7 +27,7 @@ struct StepInput {
 };
 
 // AdamW on one owned stage. Keeps both moments, and under bf16 the fp32 master; under fp32 the weights are the master.
-// One pass over memory per step, the same bits on every x86-64.
+// One pass over memory per step. Same gradient, same bits on every x86-64 (LibTorch's gradients: one kind of CPU only).
 class StageOptimizer {
  public:
   // `master` (fp32, one per element) is taken only under bf16, else it must be empty.

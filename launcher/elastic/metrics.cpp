@@ -93,8 +93,8 @@ std::string to_prometheus(const WorkerMetrics& metrics, const MetricsLabels& lab
   text.sample(metrics.saves_done, "result", "done");
   text.sample(metrics.saves_skipped, "result", "skipped");
   text.sample(metrics.saves_failed, "result", "failed");
-  text.counter("fenced_frames_total", "Calls and frames of generations and tries that were over, refused.",
-               metrics.fenced_frames);
+  text.counter("fenced_calls_total", "Calls of peers whose generation or try was over, turned away.",
+               metrics.fenced_calls);
   text.counter("stall_seconds_total", "Time without training because of changes of membership.", metrics.stall_seconds);
   text.begin("etcd_calls_total", "counter", "Calls to etcd by what they are for.");
   for (std::size_t i = 0; i < kStoreCalls; ++i) {

@@ -32,7 +32,7 @@ struct WorkerMetrics {
   std::int64_t saves_done = 0;
   std::int64_t saves_skipped = 0;
   std::int64_t saves_failed = 0;
-  std::int64_t fenced_frames = 0;
+  std::int64_t fenced_calls = 0;
   double stall_seconds = 0;
   std::array<std::int64_t, kStoreCalls> etcd_calls{};
 

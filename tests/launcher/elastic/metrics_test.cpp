@@ -28,7 +28,7 @@ WorkerMetrics some_metrics() {
   metrics.saves_done = 5;
   metrics.saves_skipped = 1;
   metrics.saves_failed = 2;
-  metrics.fenced_frames = 7;
+  metrics.fenced_calls = 7;
   metrics.stall_seconds = 1.5;
   metrics.calls(StoreCall::kMembership) = 9;
   metrics.calls(StoreCall::kLease) = 4;
@@ -77,9 +77,9 @@ everstep_goodput_ratio{everstep_job="first",worker="host-1"} 0.96
 everstep_saves_total{everstep_job="first",worker="host-1",result="done"} 5
 everstep_saves_total{everstep_job="first",worker="host-1",result="skipped"} 1
 everstep_saves_total{everstep_job="first",worker="host-1",result="failed"} 2
-# HELP everstep_fenced_frames_total Calls and frames of generations and tries that were over, refused.
-# TYPE everstep_fenced_frames_total counter
-everstep_fenced_frames_total{everstep_job="first",worker="host-1"} 7
+# HELP everstep_fenced_calls_total Calls of peers whose generation or try was over, turned away.
+# TYPE everstep_fenced_calls_total counter
+everstep_fenced_calls_total{everstep_job="first",worker="host-1"} 7
 # HELP everstep_stall_seconds_total Time without training because of changes of membership.
 # TYPE everstep_stall_seconds_total counter
 everstep_stall_seconds_total{everstep_job="first",worker="host-1"} 1.5

@@ -86,7 +86,7 @@ TEST(Prometheus, ReadsEveryMetricOfAWorker) {
   metrics.saves_done = 5;
   metrics.saves_skipped = 1;
   metrics.saves_failed = 2;
-  metrics.fenced_frames = 7;
+  metrics.fenced_calls = 7;
   metrics.stall_seconds = 1.5;
   board.set(metrics);
   const auto server = serve_metrics("0", board, {"first", "w1"});
@@ -108,7 +108,7 @@ TEST(Prometheus, ReadsEveryMetricOfAWorker) {
       {"everstep_saves_total%7Bresult=%22done%22%7D", "5"},
       {"everstep_saves_total%7Bresult=%22skipped%22%7D", "1"},
       {"everstep_saves_total%7Bresult=%22failed%22%7D", "2"},
-      {"everstep_fenced_frames_total", "7"},
+      {"everstep_fenced_calls_total", "7"},
       {"everstep_stall_seconds_total", "1.5"},
   };
   for (const auto& [expression, value] : expected) EXPECT_EQ(prometheus.value(expression), value) << expression;
