@@ -3,34 +3,46 @@
 #include <array>
 #include <charconv>
 
+#include "base/utf8.h"
+
 namespace everstep {
 namespace {
 
 bool needs_quotes(std::string_view value) {
-  for (const char c : value) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte <= ' ' || byte == 0x7F || c == '"' || c == '=' || c == '\\') return true;
+  constexpr std::string_view kMisread = " \"=\\";
+  if (value.empty() || value.find_first_of(kMisread) != std::string_view::npos) return true;
+  while (!value.empty()) {
+    const Utf8Character character = first_character(value);
+    if (!character.is_harmless()) return true;
+    value.remove_prefix(character.size);
   }
-  return value.empty();
+  return false;
+}
+
+void append_escaped(std::string& text, std::string_view bytes) {
+  constexpr std::string_view kHexDigits = "0123456789abcdef";
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    text += "\\x";
+    text += kHexDigits[byte >> 4];
+    text += kHexDigits[byte & 0xF];
+  }
 }
 
 void append_quoted(std::string& text, std::string_view value) {
-  constexpr std::string_view kHexDigits = "0123456789abcdef";
   text += '"';
-  for (const char c : value) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      text += '\\';
-      text += c;
-    } else if (c == '\n') {
+  while (!value.empty()) {
+    const Utf8Character character = first_character(value);
+    const std::string_view bytes = value.substr(0, character.size);
+    if (bytes == "\n") {
       text += "\\n";
-    } else if (byte < ' ' || byte == 0x7F) {
-      text += "\\x";
-      text += kHexDigits[byte >> 4];
-      text += kHexDigits[byte & 0xF];
+    } else if (!character.is_harmless()) {
+      append_escaped(text, bytes);
     } else {
-      text += c;
+      if (bytes == "\"" || bytes == "\\") text += '\\';
+      text += bytes;
     }
+    value.remove_prefix(character.size);
   }
   text += '"';
 }

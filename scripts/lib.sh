@@ -40,10 +40,38 @@ step() {
   printf '   done, %d s\n' $((SECONDS - start))
 }
 
+# Makes one line of what ninja says: how much is done. On a terminal it stays one line; elsewhere each tenth is one.
+show_percentage() {
+  local text=$1 line percent told=-1 tenth=10
+  [[ -t 1 ]] && tenth=1
+  while IFS= read -r line; do
+    [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
+    percent=$((100 * BASH_REMATCH[1] / BASH_REMATCH[2] / tenth * tenth))
+    ((percent > told)) || continue
+    told=$percent
+    if [[ -t 1 ]]; then printf '\r'; fi
+    printf '== %s: %d %%' "$text" "$percent"
+    if [[ ! -t 1 ]]; then printf '\n'; fi
+  done
+  if [[ -t 1 ]] && ((told >= 0)); then printf '\n'; fi
+}
+
+# build <preset> [<target>…]: the reader sees a percentage, and on failure what failed; all else goes to a log.
 build() {
-  say "build the preset $1"
-  cmake --preset "$1" --log-level=WARNING
-  cmake --build --preset "$1"
+  local log=build/$1/build.log start=$SECONDS targets=()
+  if (($# > 1)); then targets=(--target "${@:2}"); fi
+  say "build the preset $1 (log: $log)"
+  mkdir -p "build/$1"
+  if ! cmake --preset "$1" --log-level=WARNING &>"$log"; then
+    cat "$log" >&2
+    fail "cannot configure the preset $1 (hint: scripts/setup installs what is missing)"
+  fi
+  if ! NINJA_STATUS='[%f/%t] ' cmake --build --preset "$1" "${targets[@]}" 2>&1 | tee -a "$log" |
+    show_percentage "build the preset $1"; then
+    sed -n '/^FAILED:/,$p' "$log" | head -n 40 >&2
+    fail "cannot build the preset $1 (hint: the whole output is in $log)"
+  fi
+  printf '   done, %d s\n' $((SECONDS - start))
 }
 
 # Every C++ file that is or could be committed, separated by NUL.

@@ -2,6 +2,7 @@
 
 #include "launcher/checkpoint/checkpoint_choice.h"
 #include "launcher/checkpoint/checkpoint_store.h"
+#include "launcher/checkpoint/secret_check.h"
 #include "launcher/commands/commands.h"
 #include "launcher/train/resume_config.h"
 #include "launcher/values.h"
@@ -42,8 +43,9 @@ Outcome read_request(const Config& config, ResumeRequest& request) {
 // What --resume of `everstep train` says for that checkpoint.
 Outcome choose_start(const Config& config, const ResumeRequest& request, storage::Settings& settings,
                      std::string& resume) {
-  const auto store =
-      open_checkpoint_store({request.place.directory, request.place.job, request.secret}, StoreAccess::kExisting);
+  const StoreLocation location{request.place.directory, request.place.job, request.secret};
+  if (auto failure = check_secret(config, location, request.wanted)) return failure;
+  const auto store = open_checkpoint_store(location, StoreAccess::kExisting);
   if (!store) return config.blame("from", store.error());
   const auto listing = (*store)->catalog().list();
   if (!listing) return config.blame("from", listing.error());
@@ -78,7 +80,9 @@ Command resume_command() {
       "For when everything is gone but the files: workers, hosts, etcd. Is everstep train --resume with the settings "
       "that the checkpoint was made with, so that none has to be repeated; what is given here wins. The number of "
       "workers, the plan, how long to train, and where things are may differ; other changes are refused, with old and "
-      "new values. What belongs to a host (addresses, etcd, metrics, secret, memory) is not stored: give it again.";
+      "new values. What belongs to a host (addresses, etcd, metrics, secret, memory) is not stored: give it again. A "
+      "job "
+      "with a secret is refused without it, unless --drop-secret says that what follows may be unsigned.";
   spec.examples = {"everstep resume --from=checkpoints", "everstep resume --from=checkpoints/first --workers=2",
                    "everstep resume --from=checkpoints/first --step=120 --steps=500 --etcd=http://127.0.0.1:2379"};
   spec.options = resume_options();

@@ -35,7 +35,7 @@ Outcome open_log(const Config& config, const WorkerOrder& order) {
   std::error_code error;
   std::filesystem::create_directories(order.output, error);
   const std::string path = log_path(order);
-  const int file = error ? -1 : ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const int file = error ? -1 : ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (file < 0 || ::dup2(file, STDERR_FILENO) < 0) {
     const std::string why = error ? error.message() : std::generic_category().message(errno);
     return config.reject("output", "cannot write " + path + ": " + why);

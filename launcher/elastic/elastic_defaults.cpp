@@ -70,6 +70,16 @@ void set_setting(Config& config, std::string_view name, std::string text, Source
   setting.source = source;
 }
 
+void set_etcd_address(Config& config, const EtcdAddress& etcd) {
+  std::string urls;
+  for (const std::string& url : etcd.urls) urls += (urls.empty() ? "" : ",") + url;
+  set_setting(config, "etcd", urls);
+  for (const auto& [name, path] : {std::pair("etcd-ca", &etcd.ca_path), std::pair("etcd-cert", &etcd.certificate_path),
+                                   std::pair("etcd-key", &etcd.key_path)}) {
+    if (!path->empty()) set_setting(config, name, *path);
+  }
+}
+
 Config with_elastic_defaults(Config config, const EtcdAddress& etcd, std::uint64_t lineage, Outcome& failure) {
   const bool has_output = config.is_set("output");
   failure = refuse_fixed_options(config);

@@ -11,6 +11,9 @@ namespace everstep::launcher {
 void set_setting(Config& config, std::string_view name, std::string text);
 void set_setting(Config& config, std::string_view name, std::string text, Source source);
 
+// The options that name these servers, and who we are to them.
+void set_etcd_address(Config& config, const EtcdAddress& etcd);
+
 // Fills in what an elastic run cannot do without: an output directory, checkpoints in it if nobody says where, a
 // name for the job that no other has in a shared etcd, and what memory a worker has. Refuses options that only fixed
 // workers have.

@@ -23,10 +23,10 @@ constexpr std::int64_t kShortestLease = 2;  // etcd's own floor
 constexpr std::int64_t kLongestLease = 3'600;
 constexpr std::size_t kLargestCertificate = std::size_t{1} << 20;
 
-constexpr std::array<std::string_view, 23> kLocalOptions{
-    "output", "trace",      "json",        "bind", "port",    "advertise", "port-range",  "metrics",
-    "notice", "notice-url", "secret-file", "etcd", "etcd-ca", "etcd-cert", "etcd-key",    "etcd-plain-text",
-    "resume", "workers",    "restart",     "job",  "name",    "config",    "print-config"};
+constexpr std::array<std::string_view, 24> kLocalOptions{
+    "output", "trace",      "json",        "bind", "port",    "advertise", "port-range",   "metrics",
+    "notice", "notice-url", "secret-file", "etcd", "etcd-ca", "etcd-cert", "etcd-key",     "etcd-plain-text",
+    "resume", "workers",    "restart",     "job",  "name",    "config",    "print-config", "drop-secret"};
 
 // A file that is there and holds PEM. What it says is for the library to judge.
 std::string read_pem_path(const Config& config, Values& values, const std::string& name, Outcome& failure) {

@@ -136,15 +136,12 @@ class ElasticTrain {
       auto etcd = EtcdServer::start(etcd_data_, run_.directory.path + "/etcd.log", kEtcdStart);
       if (!etcd) return etcd.error();
       etcd_ = std::move(etcd).value();
-      options_.etcd.kind = EtcdAddress::Kind::kServers;
-      options_.etcd.urls = {etcd_->url()};
+      options_.etcd = etcd_->address();
     }
     if (!store_) {
       if (auto failure = connect()) return failure;
     }
-    set_setting(run_.config, "etcd", joined(options_.etcd.urls));
-    LogLine event(found_ ? "job_joined" : "job_created");
-    event.add("job", job_).add("etcd", joined(options_.etcd.urls));
+    set_etcd_address(run_.config, options_.etcd);
     if (!found_) {
       // By this directory workers of other hosts know that they see the same file system.
       storage::FileSystem& files = run_.checkpoints->store->files().files;
@@ -153,15 +150,13 @@ class ElasticTrain {
       const Status created = create_job(*store_, job_, spec(), secret_, start());
       if (!created) return config_.blame("job", created.error());
     }
+    if (const Status told = write_job_address(run_.directory.path, run_.config); !told) return told.error();
+    LogLine event(found_ ? "job_joined" : "job_created");
+    event.add("job", job_).add("etcd", *run_.config.setting("etcd").text);
+    // Only by its certificates anybody gets in, and that file tells where they are.
+    if (etcd_) event.add("join", "everstep worker --config=" + job_address_file(run_.directory.path));
     streams_.log << event.text() << std::endl;
-    const Status told = write_job_address(run_.directory.path, run_.config);
-    return told ? Outcome() : Outcome(told.error());
-  }
-
-  static std::string joined(const std::vector<std::string>& urls) {
-    std::string all;
-    for (const std::string& url : urls) all += (all.empty() ? "" : ",") + url;
-    return all;
+    return {};
   }
 
   elastic::JobSpec spec() const {

@@ -57,14 +57,6 @@ std::vector<std::vector<int>> places_of_guards(const scheduler::Plan& plan) {
   return places;
 }
 
-// Where they are, for whoever looks into this process from outside: a debugger, or a test that makes a bit flip.
-void log_weights(int place, const trainer::StageRequest& stage) {
-  LogLine event("weights");
-  event.add("place", place).add("first_block", stage.layout.first_block);
-  event.add("address", reinterpret_cast<std::uintptr_t>(stage.memory.weights.data));
-  log_event(event.add("bytes", stage.memory.weights.size).text());
-}
-
 trainer::PlanShape shape_of(const scheduler::Plan& plan) { return {request_of(plan), plan.cuts}; }
 
 }  // namespace
@@ -354,7 +346,6 @@ trainer::TrainHooks GenerationRun::hooks() {
   hooks.on_validation = callbacks_.on_validation;
   add_stage_hooks(ground_.request, plan(), hooks);
   hooks.make_stage = [this, make = hooks.make_stage](const trainer::StageRequest& stage) {
-    log_weights(number_, stage);
     auto made = make(stage);
     if (ground_.slowdown > 1) made = make_slowed_stage(std::move(made), ground_.slowdown);
     return ground_.watch.watch(std::move(made));

@@ -44,15 +44,12 @@ Outcome TraceJob::open() {
   auto etcd = EtcdServer::start(etcd_data(run_.directory), run_.directory.path + "/etcd.log", kEtcdStart);
   if (!etcd) return etcd.error();
   etcd_ = std::move(etcd).value();
-  set_setting(run_.config, "etcd", etcd_->url());
+  set_etcd_address(run_.config, etcd_->address());
   return create();
 }
 
 Outcome TraceJob::create() {
-  EtcdAddress address;
-  address.kind = EtcdAddress::Kind::kServers;
-  address.urls = {etcd_->url()};
-  auto store = connect_store(address);
+  auto store = connect_store(etcd_->address());
   if (!store) return store.error();
   store_ = std::move(store).value();
   // By this directory workers know that they see the same file system.

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "launcher/checkpoint/retention_options.h"
+#include "launcher/checkpoint/secret_check.h"
 #include "launcher/checkpoint/store_options.h"
 #include "launcher/values.h"
 
@@ -25,6 +26,7 @@ std::vector<OptionSpec> schedule_of_saves() {
        .help = "Go on from the newest checkpoint that verifies, or from that step; with auto, from the beginning if "
                "there is none yet",
        .implicit_text = "newest"},
+      drop_secret_option(),
   };
 }
 

@@ -6,6 +6,7 @@
 #include "base/log_line.h"
 #include "base/version.h"
 #include "launcher/checkpoint/long_work.h"
+#include "launcher/checkpoint/secret_check.h"
 #include "launcher/checkpoint/store_options.h"
 #include "launcher/train/data_digest.h"
 #include "launcher/train/resume_rules.h"
@@ -51,6 +52,8 @@ Outcome find_start(const Config& config, const CheckpointRequest& request, Strea
   }
   if (request.resume.kind == Kind::kAuto && is_empty) return {};
   const bool has_step = request.resume.kind == Kind::kStep;
+  const std::string wanted = has_step ? std::to_string(request.resume.step) : "newest";
+  if (auto failure = check_secret(config, request.store, wanted)) return failure;
   auto found = find_newest(has_step ? std::optional(Version{request.resume.step}) : std::nullopt, streams, session);
   if (!found) return config.blame("resume", found.error());
   session.start = std::move(found).value();

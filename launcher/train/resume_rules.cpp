@@ -26,8 +26,9 @@ constexpr std::array<std::string_view, 10> kPlan{"workers", "schedule",    "dept
                                                  "shapes",  "synchronous", "memory-gib", "redundancy", "rebalance"};
 constexpr std::array<std::string_view, 2> kEqualBits{"recompute", "compare-replicas"};
 constexpr std::array<std::string_view, 6> kProcesses{"bind", "port", "timeout", "output", "trace", "json"};
-constexpr std::array<std::string_view, 7> kCheckpoints{"checkpoint-dir", "checkpoint-every", "keep-last",  "keep-every",
-                                                       "keep-best",      "resume",           "secret-file"};
+constexpr std::array<std::string_view, 8> kCheckpoints{"checkpoint-dir", "checkpoint-every", "keep-last",
+                                                       "keep-every",     "keep-best",        "resume",
+                                                       "secret-file",    "drop-secret"};
 constexpr std::array<std::string_view, 1> kMayHaveMoved{"data"};  // its digest tells whether it is the same
 
 constexpr std::array<std::string_view, 15> kMembership{

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "launcher/train/spoilt_stage.h"
+#include "launcher/train/told_weights.h"
 #include "launcher/train/train_plan.h"
 #include "trainer/emulated/emulated_stage.h"
 #include "trainer/torch/torch_stage.h"
@@ -44,7 +45,7 @@ void add_stage_hooks(const TrainRequest& request, const scheduler::Plan& plan, t
     compute(request.options.model, hooks);
   }
 #ifdef EVERSTEP_TEST_FAULTS
-  hooks.make_stage = spoilt_as_asked(std::move(hooks.make_stage));
+  hooks.make_stage = telling_weights_as_asked(spoilt_as_asked(std::move(hooks.make_stage)));
 #endif
 }
 

@@ -42,7 +42,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 // Zero, or the errno that stopped us.
 int spawn(const WorkerStart& worker, int control, pid_t& pid) {
   SpawnSettings settings;
-  constexpr int kLogMode = 0644;
+  constexpr int kLogMode = 0600;
   ::posix_spawn_file_actions_addopen(&settings.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   ::posix_spawn_file_actions_addopen(&settings.actions, STDOUT_FILENO, worker.log_path.c_str(),
                                      O_WRONLY | O_CREAT | O_APPEND, kLogMode);

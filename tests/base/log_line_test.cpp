@@ -88,8 +88,22 @@ TEST(LogLine, EscapesControlCharacters) {
 TEST(LogLine, LetsNoControlCharacterThrough) {
   for (int byte = 0; byte < 256; ++byte) {
     const std::string text = line_with(std::string(1, static_cast<char>(byte)));
-    for (const char c : text) EXPECT_FALSE((c >= 0 && c < ' ') || c == 0x7f) << "byte " << byte;
+    for (const char c : text) EXPECT_TRUE(c >= ' ' && c < 0x7f) << "byte " << byte;
   }
+}
+
+// Terminals take them for ESC and a letter: U+009B begins a sequence as ESC [ does.
+TEST(LogLine, EscapesControlCharactersOfEightBits) {
+  EXPECT_EQ(line_with("\u009b31m"), "event=e k=\"\\xc2\\x9b31m\"");
+  EXPECT_EQ(line_with("a\x9b"
+                      "31m"),
+            "event=e k=\"a\\x9b31m\"")
+      << "as one byte";
+  for (int low = 0x80; low < 0xA0; ++low) {
+    EXPECT_EQ(line_with(std::string{'\xc2', static_cast<char>(low)}).find('\xc2'), std::string::npos) << low;
+  }
+  EXPECT_EQ(line_with("\u00a0 \u00e4"), "event=e k=\"\u00a0 \u00e4\"") << "the first that is none";
+  EXPECT_EQ(line_with("\u202egnp.exe"), "event=e k=\"\\xe2\\x80\\xaegnp.exe\"") << "written backwards";
 }
 
 TEST(LogLine, IsOneLineFromWhichAReaderGetsTheValuesBack) {

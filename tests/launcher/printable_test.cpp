@@ -15,6 +15,11 @@ TEST(Printable, HasNoControlCharacters) {
   EXPECT_EQ(printable("\x1b[2Ja\nb\tc\rd\x7f"), "?[2Ja?b?c?d?");
   EXPECT_EQ(printable(std::string("a\0b", 3)), "a?b");
   EXPECT_EQ(printable("\u009b31m"), "?31m") << "the one-byte form of ESC [";
+  EXPECT_EQ(printable("\x9b"
+                      "31m"),
+            "?31m")
+      << "as one byte";
+  EXPECT_EQ(printable("\u0080\u009f\u00a0"), "??\u00a0") << "the last of them, and the first that is none";
   EXPECT_EQ(printable("\u202egnp.exe"), "?gnp.exe") << "written backwards";
 }
 

@@ -44,8 +44,8 @@ const std::vector<Home>& homes() {
       {{"cxxopts.hpp"}, {"launcher/options.cpp"}},
       {{"fmt/", "httplib.h", "prometheus/", "spdlog/", "yaml-cpp/"}, {"launcher/"}},
       {{"benchmark/", "gmock/", "gtest/", "rapidcheck"}, {"tests/", "bench/"}},
-      {{"arpa/", "dirent.h", "fcntl.h", "ifaddrs.h", "malloc.h", "netdb.h", "netinet/", "poll.h", "sched.h", "signal.h",
-        "spawn.h", "sys/", "unistd.h"},
+      {{"arpa/", "dirent.h", "fcntl.h", "grp.h", "ifaddrs.h", "malloc.h", "netdb.h", "netinet/", "poll.h", "sched.h",
+        "signal.h", "spawn.h", "sys/", "unistd.h"},
        {"storage/posix/", "trainer/data/", "trainer/ucx/", "launcher/", "tests/", "bench/"}},
   };
   return table;

@@ -2,8 +2,13 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <vector>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <grp.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,12 +20,29 @@ namespace everstep::launcher {
 namespace {
 
 using std::chrono::seconds;
+using testing::AllOf;
+using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr auto kLong = seconds(40);
 
+const std::string& url_of(const EtcdServer& server) { return server.address().urls.front(); }
+
+std::string content(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+elastic::EtcdOptions options_of(const EtcdServer& server) {
+  const EtcdAddress& address = server.address();
+  return {address.urls, content(address.ca_path), content(address.certificate_path), content(address.key_path)};
+}
+
 std::unique_ptr<elastic::KvStore> client_of(const EtcdServer& server) {
-  auto store = elastic::connect_etcd({.endpoints = {server.url()}});
+  auto store = elastic::connect_etcd(options_of(server));
   EVERSTEP_CHECK(store.ok(), "cannot talk to our own etcd");
   return std::move(*store);
 }
@@ -32,17 +54,92 @@ TEST(EtcdServer, GoesOnFromItsDataAtOtherPorts) {
   ASSERT_TRUE(server.ok()) << server.error();
   ASSERT_TRUE(client_of(**server)->transact({{}, {elastic::put("/a", "1")}}, kLong).ok());
   const pid_t first = (*server)->pid();
-  const std::string first_url = (*server)->url();
+  const std::string first_url = url_of(**server);
   EXPECT_NE(::getpgid(first), ::getpgrp()) << "Ctrl-C must not end it before us";
   server->reset();
   EXPECT_EQ(::kill(first, 0), -1) << "it is gone when the object is";
 
   server = EtcdServer::start(data, directory.path() / "log", kLong);
   ASSERT_TRUE(server.ok()) << server.error();
-  EXPECT_NE((*server)->url(), first_url);
+  EXPECT_NE(url_of(**server), first_url);
   const auto reply = client_of(**server)->transact({{}, {elastic::get("/a")}}, kLong);
   ASSERT_TRUE(reply.ok()) << reply.error();
   EXPECT_EQ(reply->reads.at(0).at(0).value, "1");
+}
+
+bool is_taken(const elastic::EtcdOptions& options) {
+  const auto store = elastic::connect_etcd(options);
+  return store && (*store)->transact({{}, {elastic::put("/a", "1")}}, seconds(2)).ok();
+}
+
+TEST(EtcdServer, TakesNobodyWithoutOneOfItsOwnCertificates) {
+  const TemporaryDirectory directory;
+  const auto server = EtcdServer::start(directory.path() / "etcd", directory.path() / "log", kLong);
+  const auto other = EtcdServer::start(directory.path() / "other", directory.path() / "log", kLong);
+  ASSERT_TRUE(server.ok() && other.ok());
+  const elastic::EtcdOptions own = options_of(**server);
+  elastic::EtcdOptions plain = own;
+  plain.endpoints = {"http" + url_of(**server).substr(5)};
+  elastic::EtcdOptions nobody = own;
+  nobody.certificate.clear();
+  nobody.key.clear();
+  elastic::EtcdOptions stranger = options_of(**other);
+  stranger.endpoints = own.endpoints;
+  stranger.ca = own.ca;
+  EXPECT_FALSE(is_taken(plain));
+  EXPECT_FALSE(is_taken(nobody));
+  EXPECT_FALSE(is_taken(stranger)) << "the certificate of another job";
+  EXPECT_TRUE(is_taken(own));
+}
+
+// What a peer without a certificate is told at the port for other servers. The option that names it is in the command
+// line of the process.
+TEST(EtcdServer, TakesNoPeerWithoutOneOfItsOwnCertificates) {
+  const TemporaryDirectory directory;
+  const auto server = EtcdServer::start(directory.path() / "etcd", directory.path() / "log", kLong);
+  ASSERT_TRUE(server.ok()) << server.error();
+  const std::string words = content("/proc/" + std::to_string((*server)->pid()) + "/cmdline");
+  const std::string option = "--listen-peer-urls=https://";
+  const std::string place = words.c_str() + words.find(option) + option.size();
+  const std::string asks = "printf 'GET /members HTTP/1.0\\r\\n\\r\\n' | openssl s_client -ign_eof -connect " + place;
+  const auto answer = [&](const std::string& more) {
+    [[maybe_unused]] const int refused = std::system((asks + more + " >" + directory.file("answer") + " 2>&1").c_str());
+    return content(directory.file("answer"));
+  };
+  EXPECT_THAT(answer(""), AllOf(HasSubstr("alert"), Not(HasSubstr("clientURLs"))));
+  const EtcdAddress& own = (*server)->address();
+  EXPECT_THAT(answer(" -cert " + own.certificate_path + " -key " + own.key_path), HasSubstr("clientURLs"));
+}
+
+// Whether a process of user and group nobody can open the file. Only root can start one: for others, modes have to do.
+bool is_open_to_nobody(const std::filesystem::path& path) {
+  constexpr uid_t kNobody = 65534;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool is_nobody = ::setgroups(0, nullptr) == 0 && ::setgid(kNobody) == 0 && ::setuid(kNobody) == 0;
+    ::_exit(is_nobody && ::open(path.c_str(), O_RDONLY | O_CLOEXEC) >= 0 ? 1 : 0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status != 0;
+}
+
+TEST(EtcdServer, KeepsItsFilesToItsOwner) {
+  using std::filesystem::perms;
+  const TemporaryDirectory directory;
+  std::filesystem::permissions(directory.path(), perms(0755));
+  const auto data = directory.path() / "etcd";
+  const auto server = EtcdServer::start(data, directory.path() / "log", kLong);
+  ASSERT_TRUE(server.ok()) << server.error();
+  std::vector<std::filesystem::path> all{data};
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(data)) all.push_back(entry.path());
+  for (const auto& one : all) {
+    const perms mode = std::filesystem::status(one).permissions();
+    EXPECT_EQ(mode & (perms::group_all | perms::others_all), perms::none) << one;
+    EXPECT_FALSE(is_open_to_nobody(one)) << one;
+  }
+  EXPECT_THAT(all, Contains(std::filesystem::path((*server)->address().key_path)));
+  EXPECT_EQ(is_open_to_nobody(directory.path()), ::geteuid() == 0) << "nobody gets as far as the directory";
 }
 
 TEST(EtcdServer, IsSeenToHaveDied) {
@@ -61,7 +158,7 @@ TEST(EtcdServer, SaysWhatToInstallIfThereIsNone) {
   const TemporaryDirectory directory;
   const std::string path = std::getenv("PATH");
   ::setenv("PATH", directory.path().c_str(), 1);
-  const auto server = EtcdServer::start(directory.path() / "etcd", directory.path() / "log", kLong);
+  const auto server = EtcdServer::start(directory.path() / "data", directory.path() / "log", kLong);
   ::setenv("PATH", path.c_str(), 1);
   ASSERT_FALSE(server.ok());
   EXPECT_EQ(server.error().code, ErrorCode::kNotFound);

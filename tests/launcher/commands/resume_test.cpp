@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include <gmock/gmock.h>
 
 #include "tests/launcher/checkpoint/checkpoint_commands.h"
@@ -5,6 +7,7 @@
 namespace everstep::launcher {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 // A job of three steps that were all made.
@@ -59,6 +62,13 @@ TEST_F(ResumeCommand, TakesOneCheckpointsDirectory) {
   EXPECT_EQ(run.exit_code, 0) << run.log;
   EXPECT_THAT(run.log, HasSubstr("event=nothing_to_do step=3"));
   EXPECT_THAT(refusal({"--from=" + from, "--step=1"}), HasSubstr("--from names a checkpoint already"));
+}
+
+TEST_F(ResumeCommand, RefusesASecretForAJobThatHasNone) {
+  const std::string secret = file("secret", "0123456789abcdef0123\n");
+  std::filesystem::permissions(secret, std::filesystem::perms(0600));
+  EXPECT_THAT(refusal({"--from=" + path("checkpoints"), "--secret-file=" + secret}),
+              AllOf(HasSubstr("was made without a secret"), HasSubstr("leave --secret-file out")));
 }
 
 TEST_F(ResumeCommand, StartsFromTheStepThatIsNamed) {

@@ -57,7 +57,7 @@ TEST_P(ElasticAnomaly, OfAWorkerThatHasItOnceShutsThatWorkerOut) {
   ASSERT_TRUE(says("fate=evicted"));
   ASSERT_TRUE(trains_with(GetParam().workers_left, 2));
   EXPECT_TRUE(goes_on());
-  const Ended status = run_program({"status", "--etcd=" + etcd(), "--job=job"});
+  const Ended status = run_program({"status", dir()});
   EXPECT_NE(status.out.find("shut out"), std::string::npos) << status.out;
   expect_all_proofs();
   expect_audit({}, 0);

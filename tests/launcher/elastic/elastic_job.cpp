@@ -114,14 +114,14 @@ AssertionResult ElasticJob::starts(int workers, const Words& more) {
 }
 
 RunningProgram& ElasticJob::add_worker(const std::string& name, const Words& more) {
-  Words words{"--etcd=" + etcd(), "--job=job", "--name=" + name, "--output=" + path(output_)};
+  Words words{worker_config(), "--name=" + name, "--output=" + path(output_)};
   replace_options(words, more);
   words.insert(words.begin(), "worker");
   return *added_.emplace_back(std::make_unique<RunningProgram>(words));
 }
 
 void ElasticJob::scale(int workers) const {
-  const Ended asked = run_program({"scale", std::to_string(workers), "--etcd=" + etcd(), "--job=job"});
+  const Ended asked = run_program({"scale", std::to_string(workers), dir()});
   EXPECT_EQ(asked.exit_code, 0) << asked.log;
 }
 
@@ -136,7 +136,7 @@ pid_t ElasticJob::worker(int number) const {
 int ElasticJob::leader() const {
   int found = -1;
   const auto is_there = [&] {
-    const Ended status = run_program({"status", "--etcd=" + etcd(), "--job=job", "--json"});
+    const Ended status = run_program({"status", dir(), "--json"});
     const auto json = storage::parse_json(status.out);
     if (!json) return false;
     const auto workers = storage::JsonReader(*json).elements_at("workers");
@@ -155,6 +155,16 @@ std::string ElasticJob::etcd() const {
   const auto is_there = [&] { return !(created = lines_with(log(), "event=job_")).empty(); };
   EXPECT_TRUE(becomes("a job", is_there));
   return created.empty() ? "" : field_of(created.front(), "etcd").value_or("");
+}
+
+std::string ElasticJob::dir() const {
+  etcd();
+  return "--dir=" + path(output_);
+}
+
+std::string ElasticJob::worker_config() const {
+  etcd();
+  return "--config=" + path(output_ + "/job.conf");
 }
 
 std::vector<GenerationLine> ElasticJob::generations() const {

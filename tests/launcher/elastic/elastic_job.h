@@ -57,6 +57,9 @@ class ElasticJob : public CommandFiles {
   pid_t worker(int number) const;  // of those that `everstep train` started
   int leader() const;              // the number of that worker
   std::string etcd() const;        // the URLs
+  // How the directory of the run names the job, once there is one: to commands about it, and to further workers.
+  std::string dir() const;            // "--dir=…"
+  std::string worker_config() const;  // "--config=…"
   std::vector<GenerationLine> generations() const;
   int generation() const;  // the newest; 0: none yet
   int step() const;        // the newest

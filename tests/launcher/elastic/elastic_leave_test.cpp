@@ -62,7 +62,7 @@ TEST_F(ElasticLeave, OfOneWhoWasDrainedIsNotCountedByScale) {
   const int before = generation();
   const pid_t leaving = worker(1);
   ::kill(leaving, SIGSTOP);
-  EXPECT_EQ(run_program({"drain", "w1", "--etcd=" + etcd(), "--job=job"}).exit_code, 0);
+  EXPECT_EQ(run_program({"drain", "w1", dir()}).exit_code, 0);
   scale(3);
   ASSERT_TRUE(says("event=scaling from=3 to=3"));
   ::kill(leaving, SIGCONT);

@@ -162,7 +162,7 @@ TEST_F(ElasticLoss, OfThreeWorkersShutsTheirHostOutForAWhile) {
   }
   ASSERT_TRUE(says("event=host_shut_out host="));
   EXPECT_TRUE(says(" seconds=1 times=1"));
-  const Ended status = run_program({"status", "--etcd=" + etcd(), "--job=job"});
+  const Ended status = run_program({"status", dir()});
   EXPECT_NE(status.out.find("shut out"), std::string::npos) << status.out;
   const int before = generation();
   scale(2);

@@ -1,6 +1,7 @@
 // Losses that are made good from memory, and those that are too many for it.
 #include <csignal>
 #include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "storage/json/json.h"
@@ -57,15 +58,15 @@ class ElasticFlip : public ElasticJob {
   void flip_a_bit(const Words& more) {
     Words words{"--workers=3", "--synchronous", "--shapes=3=1x3,2=1x2"};
     words.insert(words.end(), more.begin(), more.end());
+    environment = {"TEST_WEIGHTS_TOLD_IN=" + path("")};
     ASSERT_TRUE(starts(3, words));
-    int number = 0;
-    std::string line;
-    const auto is_owner = [&] { return field_of(line = last_line_of(number, "event=weights"), "place") == "0"; };
-    while (is_owner()) ++number;
-    const pid_t process = worker(number);
-    const off_t bytes = std::stoll(field_of(line, "bytes").value_or("0"));
+    const pid_t process = worker(replica());
+    std::istringstream told(text_of(std::to_string(process)));
+    off_t address = 0;
+    off_t bytes = 0;
+    ASSERT_TRUE(told >> address >> bytes);
     // The high byte of a weight in the middle, which every minibatch uses: its sign and most of its exponent.
-    const off_t at = std::stoll(field_of(line, "address").value_or("0")) + bytes / 8 * 4 + 3;
+    const off_t at = address + bytes / 8 * 4 + 3;
     ::kill(process, SIGSTOP);
     std::fstream memory("/proc/" + std::to_string(process) + "/mem", std::ios::binary | std::ios::in | std::ios::out);
     constexpr int kBit = 0x40;
@@ -77,11 +78,18 @@ class ElasticFlip : public ElasticJob {
     ::kill(process, SIGCONT);
   }
 
-  std::string last_line_of(int number, const std::string& what) const {
-    std::ifstream log(path("run/worker-" + std::to_string(number) + ".log"));
-    std::string found;
-    for (std::string line; std::getline(log, line);) found = line.find(what) == std::string::npos ? found : line;
-    return found;
+  // The number of a worker that is not in the first group: the first owns what all have.
+  int replica() const {
+    const auto status = storage::parse_json(run_program({"status", dir(), "--json"}).out);
+    const storage::Json* workers = status ? status->find("workers") : nullptr;
+    EXPECT_NE(workers, nullptr);
+    if (workers == nullptr) return 0;
+    for (const storage::Json& one : std::get<storage::Json::Array>(workers->value())) {
+      if (*one.find("group") == storage::Json(1))
+        return std::stoi(std::get<std::string>(one.find("name")->value()).substr(1));
+    }
+    ADD_FAILURE() << "no worker in the second group";
+    return 0;
   }
 };
 

@@ -43,7 +43,7 @@ class ElasticRefusal : public ElasticJob {
   }
 
   Words worker_words(const Words& more) const {
-    Words words{"worker", "--etcd=" + etcd(), "--job=job"};
+    Words words{"worker", worker_config()};
     for (const std::string& option : more) {
       const std::string name = option.substr(0, option.find('='));
       std::erase_if(words, [&](const std::string& word) { return word.starts_with(name + "="); });
@@ -177,7 +177,7 @@ TEST_F(ElasticRefusal, IsWhatAnExpiredCertificateGets) {
   train.insert(train.end(), {"--shapes=4=4x1"});
   start_with(4, train);
   EXPECT_THAT(refusal(worker_words(with(authority.make("expired", -1))), 69), HasSubstr("certificate"));
-  EXPECT_THAT(refusal(worker_words({}), 64), HasSubstr("certificate"));
+  EXPECT_THAT(refusal({"worker", "--etcd=" + cluster.endpoint(0), "--job=job"}, 64), HasSubstr("certificate"));
   expect_undisturbed();
 }
 

@@ -26,7 +26,7 @@ class ElasticStraggler : public ElasticJob {
   }
 
   Json status() const {
-    auto json = storage::parse_json(run_program({"status", "--etcd=" + etcd(), "--job=job", "--json"}).out);
+    auto json = storage::parse_json(run_program({"status", dir(), "--json"}).out);
     return json ? *std::move(json) : Json();
   }
   std::string straggler() const {

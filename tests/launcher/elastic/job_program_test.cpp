@@ -14,6 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 using elastic::becomes_true;
 using testing::HasSubstr;
+using testing::Not;
 
 // A job of emulated workers that `everstep train` runs with an etcd of its own, and the commands that users have for
 // it.
@@ -93,6 +94,51 @@ TEST_F(JobOfThisHost, GrowsShrinksStopsAndGoesOnAsAsked) {
   const CommandRun audit = run_command({"audit", checkpoints});
   EXPECT_EQ(audit.exit_code, 0) << audit.log;
   EXPECT_THAT(audit.out, HasSubstr("minibatches, each exactly once"));
+}
+
+// Its etcd takes neither plain text nor a client without a certificate of this job's.
+TEST_F(JobOfThisHost, IsClosedToEverybodyElse) {
+  RunningProgram job(train({"--steps=100000"}));
+  RunningProgram other(train({"--steps=100000", "--output=" + path("other")}));
+  ASSERT_TRUE(trains_with({"w0", "w1"}));
+  ASSERT_TRUE(becomes_true([&] { return std::filesystem::exists(path("other/job.conf")); }, 60s));
+  const std::string conf = text_of("run/job.conf");
+  const auto told = [&](const std::string& text, const std::string& name) {
+    const std::size_t at = text.find(name + " = ") + name.size() + 3;
+    return text.substr(at, text.find('\n', at) - at);
+  };
+  const std::string url = told(conf, "etcd");
+  const std::string ca = "--etcd-ca=" + told(conf, "etcd-ca");
+  ASSERT_THAT(url, HasSubstr("https://127.0.0.1:"));
+  ASSERT_NE(told(conf, "etcd-key"), told(text_of("other/job.conf"), "etcd-key"));
+  const std::vector<std::vector<std::string>> strangers{
+      {"--etcd=http" + url.substr(5)},
+      {"--etcd=" + url, ca},
+      {"--etcd=" + url, ca, "--etcd-cert=" + told(text_of("other/job.conf"), "etcd-cert"),
+       "--etcd-key=" + told(text_of("other/job.conf"), "etcd-key")}};
+  for (std::vector<std::string> words : strangers) {
+    words.insert(words.begin(), {"stop", "--job=job"});
+    EXPECT_THAT(failure_of(words, 69), HasSubstr("cannot be used"));
+  }
+  EXPECT_EQ(run_command({"stop", directory(), "--wait=60"}).exit_code, 0) << "the one who started it gets in";
+  EXPECT_EQ(job.wait(60s).exit_code, 75);
+  other.signal(SIGINT);
+  other.wait(60s);
+}
+
+TEST_F(JobOfThisHost, TellsHowToJoinItAndKeepsLogsToItsOwner) {
+  RunningProgram job(train({"--steps=100000"}));
+  ASSERT_TRUE(trains_with({"w0", "w1"}));
+  EXPECT_THAT(job.log(), HasSubstr("join=\"everstep worker --config=" + run() + "/job.conf\""));
+  RunningProgram worker({"worker", "--config=" + run() + "/job.conf", "--name=extra", "--output=" + run()});
+  ASSERT_TRUE(trains_with({"extra", "w0", "w1"}));
+  for (const std::string name : {"worker-0.log", "worker-1.log", "worker-extra.log", "etcd.log"}) {
+    const auto mode = std::filesystem::status(run() + "/" + name).permissions();
+    EXPECT_EQ(mode, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write) << name;
+    EXPECT_THAT(text_of("run/" + name), Not(HasSubstr("event=weights"))) << "no places in memory";
+  }
+  job.signal(SIGINT);
+  EXPECT_EQ(job.wait(60s).exit_code, 75);
 }
 
 TEST_F(JobOfThisHost, LetsAWorkerLeaveByASignal) {

@@ -11,6 +11,7 @@ namespace everstep::launcher {
 namespace {
 
 using std::chrono::seconds;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -46,6 +47,37 @@ TEST_F(CheckpointProgram, GoesOnInsideAWindowAtAnotherDepth) {
   ASSERT_EQ(ended.exit_code, 0) << ended.log;
   EXPECT_THAT(ended.log, HasSubstr("kind=in-window plan=changed"));
   expect_continues(whole, losses_in("resumed"));
+}
+
+TEST_F(CheckpointProgram, GoesOnWithoutItsSecretOnlyIfThatIsSaid) {
+  const std::string secret = "--secret-file=" + file("secret", "0123456789abcdef0123\n");
+  std::filesystem::permissions(path("secret"), std::filesystem::perms(0600));
+  const Ended first = run_program(with(kAlone, {"--steps=2", secret}));
+  ASSERT_EQ(first.exit_code, 0) << first.log;
+  const auto train = [&](const char* steps, const std::vector<std::string>& more) {
+    std::vector<std::string> all{"--resume", steps};
+    all.insert(all.end(), more.begin(), more.end());
+    return run_program(with(kAlone, all));
+  };
+  const auto resume = [&](const char* steps, const std::vector<std::string>& more) {
+    std::vector<std::string> all{"resume", "--from=" + path("saves"), "--etcd=none", "--output=" + path("run"), steps};
+    all.insert(all.end(), more.begin(), more.end());
+    return run_program(all);
+  };
+  for (const Ended& refused :
+       {train("--steps=4", {}), train("--steps=4", {"--resume=auto"}), resume("--steps=4", {})}) {
+    EXPECT_EQ(refused.exit_code, 64);
+    EXPECT_THAT(refused.log, AllOf(HasSubstr("was made with a secret"), HasSubstr("--drop-secret")));
+  }
+  EXPECT_THAT(train("--steps=4", {secret, "--drop-secret"}).log, HasSubstr("does not go with --secret-file"));
+  const auto expect_trained = [](const Ended& ended) { EXPECT_EQ(ended.exit_code, 0) << ended.log; };
+  expect_trained(resume("--steps=4", {secret}));
+  expect_trained(resume("--steps=6", {"--drop-secret"}));
+  expect_trained(train("--steps=8", {}));
+  const Ended late = train("--steps=10", {secret});
+  EXPECT_EQ(late.exit_code, 64);
+  EXPECT_THAT(late.log, HasSubstr("was made without a secret"));
+  EXPECT_THAT(late.log, Not(HasSubstr("damaged")));
 }
 
 TEST_F(CheckpointProgram, RefusesToGoOnWithOtherSettingsOrToStartOver) {

@@ -49,6 +49,7 @@ TEST(ResumeRules, AllowOtherPlansLengthsFilesAndLogs) {
                           "--keep-every=5",
                           "--keep-best=5",
                           "--secret-file=secret",
+                          "--drop-secret",
                           "--resume=3",
                           "--recompute",
                           "--shapes=2=2x1",
