@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/log_line.h"
 #include "base/version.h"
 #include "launcher/files.h"
 #include "launcher/help.h"
@@ -16,6 +17,11 @@ constexpr std::size_t kMaxConfigBytes = std::size_t{1} << 20;
 
 Failure usage(Error error) { return {std::move(error), ExitCode::kUsage}; }
 
+std::size_t help_columns(const Streams& streams) {
+  constexpr std::size_t kFewest = 40;
+  return streams.out_columns == 0 ? kHelpColumns : std::clamp(streams.out_columns, kFewest, kHelpColumns);
+}
+
 std::vector<CommandSpec> specs_of(const std::vector<Command>& commands) {
   std::vector<CommandSpec> specs;
   specs.reserve(commands.size());
@@ -28,7 +34,7 @@ Outcome run_program(const std::vector<Command>& commands, const std::vector<std:
   const auto parsed = parse_args({.options = {{"version", "", "", ""}}}, args);
   if (!parsed) return usage(parsed.error());
   if (parsed->help) {
-    streams.out << program_help(specs_of(commands));
+    streams.out << program_help(specs_of(commands), help_columns(streams));
     return {};
   }
   if (!parsed->values.contains("version")) {
@@ -36,6 +42,14 @@ Outcome run_program(const std::vector<Command>& commands, const std::vector<std:
   }
   streams.out << "everstep " << kVersion << "\n";
   return {};
+}
+
+// `everstep help train` is `everstep train --help`.
+std::vector<std::string> asked_for_help(const std::vector<std::string>& args) {
+  if (args.empty() || args.front() != "help") return args;
+  std::vector<std::string> asked(args.begin() + 1, args.end());
+  asked.emplace_back("--help");
+  return asked;
 }
 
 // `everstep checkpoint` without a part: --help, or a mistake.
@@ -46,7 +60,7 @@ Outcome run_group(const Command& group, const std::vector<std::string>& args, St
   if (!parsed->help) {
     return usage(invalid_argument("a command is missing after " + name, name + " --help lists the commands"));
   }
-  streams.out << group_help(group.spec, specs_of(group.parts));
+  streams.out << group_help(group.spec, specs_of(group.parts), help_columns(streams));
   return {};
 }
 
@@ -55,10 +69,9 @@ Failure unknown_command(const std::vector<Command>& commands, const std::string&
   std::vector<std::string> names;
   names.reserve(commands.size());
   for (const Command& command : commands) names.push_back(command.spec.name);
-  const std::string meant = nearest_name(whole, names);
-  return usage(invalid_argument("unknown command '" + whole + "'", meant.empty()
-                                                                       ? program + " --help lists the commands"
-                                                                       : "did you mean " + meant + "?"));
+  const std::string meant = did_you_mean(nearest_name(whole, names));
+  return usage(invalid_argument("unknown command '" + whole + "'",
+                                meant.empty() ? program + " --help lists the commands" : meant));
 }
 
 const Command* find_command(const std::vector<Command>& commands, const std::string& name) {
@@ -67,13 +80,23 @@ const Command* find_command(const std::vector<Command>& commands, const std::str
 }
 
 // The options of every command may stand in the file and the environment.
-std::set<std::string> all_options(const std::vector<Command>& commands) {
-  std::set<std::string> names;
+std::vector<OptionSpec> all_options(const std::vector<Command>& commands) {
+  std::vector<OptionSpec> options;
   for (const Command& command : commands) {
-    for (const OptionSpec& option : command.spec.options) names.insert(option.name);
-    names.merge(all_options(command.parts));
+    options.insert(options.end(), command.spec.options.begin(), command.spec.options.end());
+    const std::vector<OptionSpec> of_parts = all_options(command.parts);
+    options.insert(options.end(), of_parts.begin(), of_parts.end());
   }
-  return names;
+  return options;
+}
+
+void tell_ignored(const Config& config, Streams& streams) {
+  for (const std::string& setting : config.ignored) {
+    print_event(streams, LogLine("setting_ignored")
+                             .add("setting", setting)
+                             .add("reason", "it names a file to write: only the command line may")
+                             .text());
+  }
 }
 
 // `words` of the arguments are the command's name.
@@ -83,7 +106,7 @@ Outcome run_command(const Command& command, std::ptrdiff_t words, const std::vec
   const auto args = parse_args(spec, {invocation.args.begin() + words, invocation.args.end()});
   if (!args) return usage(args.error());
   if (args->help) {
-    streams.out << command_help(spec);
+    streams.out << command_help(spec, help_columns(streams));
     return {};
   }
 
@@ -99,12 +122,15 @@ Outcome run_command(const Command& command, std::ptrdiff_t words, const std::vec
   Values values(*config);
   const bool print_only = values.flag("print-config");
   if (values.failure()) return values.failure();
+  tell_ignored(*config, streams);
   if (!print_only) return command.run(*config, streams);
+  // Also of a configuration that is refused: it says where the value is from.
   streams.out << print_config(*config);
-  return {};
+  return command.check == nullptr ? Outcome() : command.check(*config);
 }
 
-Outcome find_and_run(const std::vector<Command>& commands, const Invocation& invocation, Streams& streams) {
+Outcome find_and_run(const std::vector<Command>& commands, const Invocation& given, Streams& streams) {
+  const Invocation invocation{asked_for_help(given.args), given.environment};
   const std::vector<std::string>& args = invocation.args;
   const auto is_name = [&args](std::size_t index) { return index < args.size() && !args[index].starts_with('-'); };
   if (!is_name(0)) return run_program(commands, args, streams);
@@ -125,6 +151,11 @@ ExitCode run_command_line(const std::vector<Command>& commands, const Invocation
   if (!outcome) return ExitCode::kDone;
   print_error(streams.log, outcome->error);
   return outcome->exit_code;
+}
+
+void print_event(Streams& streams, std::string_view event) {
+  const std::string time = streams.log_time == nullptr ? "" : streams.log_time();
+  streams.log << time + std::string(event) + "\n" << std::flush;
 }
 
 void print_error(std::ostream& log, const Error& error) { log << "everstep: " << printable(error.line()) << "\n"; }

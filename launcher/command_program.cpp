@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "launcher/log_time.h"
 #include "launcher/output.h"
 
 namespace everstep::launcher {
@@ -27,10 +28,10 @@ Environment read_environment() {
   return environment;
 }
 
-// 0 if standard error is no terminal.
-std::size_t terminal_columns() {
+// 0 if the descriptor is no terminal.
+std::size_t terminal_columns(int descriptor) {
   winsize size{};
-  const bool is_terminal = isatty(STDERR_FILENO) != 0 && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0;
+  const bool is_terminal = isatty(descriptor) != 0 && ioctl(descriptor, TIOCGWINSZ, &size) == 0;
   return is_terminal ? size.ws_col : 0;
 }
 
@@ -39,7 +40,9 @@ ExitCode run(const std::vector<Command>& commands, std::vector<std::string> args
   std::signal(SIGPIPE, SIG_IGN);
   DescriptorBuffer buffer(STDOUT_FILENO);
   std::ostream out(&buffer);
-  Streams streams{out, std::cerr, terminal_columns(), isatty(STDOUT_FILENO) != 0};
+  Streams streams{
+      out,     std::cerr, terminal_columns(STDERR_FILENO), isatty(STDOUT_FILENO) != 0, terminal_columns(STDOUT_FILENO),
+      log_time};
   ExitCode exit_code = run_command_line(commands, {std::move(args), read_environment()}, streams);
   out.flush();
   // A reader such as `head` that left early has what it wanted.

@@ -26,9 +26,11 @@ std::string_view without_comment(std::string_view line) {
   return line;
 }
 
-std::string did_you_mean(const std::string& meant) { return meant.empty() ? "" : "did you mean " + meant + "?"; }
+bool is_among(const std::vector<OptionSpec>& options, std::string_view name) {
+  return std::ranges::find(options, name, &OptionSpec::name) != options.end();
+}
 
-Result<std::map<std::string, FileLine>> parse_file(const ConfigFile& file, const std::vector<std::string>& known) {
+Result<std::map<std::string, FileLine>> parse_file(const ConfigFile& file, const std::vector<OptionSpec>& known) {
   std::map<std::string, FileLine> lines;
   std::istringstream input(file.text);
   std::size_t number = 0;
@@ -45,9 +47,7 @@ Result<std::map<std::string, FileLine>> parse_file(const ConfigFile& file, const
       return refuse("expected name = value, got '" + std::string(line) + "'");
     }
     if (name == kConfigOption) return refuse("a file cannot name another file");
-    if (std::ranges::find(known, name) == known.end()) {
-      return refuse("unknown name " + name, did_you_mean(nearest_name(name, known)));
-    }
+    if (!is_among(known, name)) return refuse("unknown name " + name, did_you_mean(options_meant(name, known)));
     const auto [entry, is_new] =
         lines.try_emplace(name, FileLine{std::string(trimmed(line.substr(equals + 1))), number});
     if (!is_new) {
@@ -57,18 +57,21 @@ Result<std::map<std::string, FileLine>> parse_file(const ConfigFile& file, const
   return lines;
 }
 
-Status check_environment(const Environment& environment, const std::vector<std::string>& known) {
-  // Without the prefix, which would make all of them alike.
-  std::vector<std::string> suffixes;
-  suffixes.reserve(known.size());
-  for (const std::string& name : known) suffixes.push_back(environment_name(name).substr(kEnvironmentPrefix.size()));
+// "memory-gib" for "EVERSTEP_MEMORY_GIB".
+std::string option_of(std::string_view variable) {
+  std::string name(variable.substr(kEnvironmentPrefix.size()));
+  for (char& c : name) c = c == '_' ? '-' : static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return name;
+}
+
+Status check_environment(const Environment& environment, const std::vector<OptionSpec>& known) {
   for (const auto& [variable, value] : environment) {
     if (!variable.starts_with(kEnvironmentPrefix)) continue;
-    const std::string suffix = variable.substr(kEnvironmentPrefix.size());
-    if (std::ranges::find(suffixes, suffix) != suffixes.end()) continue;
-    const std::string meant = nearest_name(suffix, suffixes);
-    return invalid_argument("unknown environment variable " + variable,
-                            did_you_mean(meant.empty() ? "" : std::string(kEnvironmentPrefix) + meant));
+    const std::string name = option_of(variable);
+    if (environment_name(name) == variable && is_among(known, name)) continue;
+    std::vector<std::string> meant = options_meant(name, known);
+    for (std::string& one : meant) one = environment_name(one);
+    return invalid_argument("unknown environment variable " + variable, did_you_mean(meant));
   }
   return {};
 }
@@ -115,8 +118,8 @@ Failure Config::blame(std::string_view name, Error error) const {
 }
 
 Result<Config> merge_config(const CommandSpec& spec, const ConfigSources& sources) {
-  std::vector<std::string> known(sources.other_options.begin(), sources.other_options.end());
-  for (const OptionSpec& option : spec.options) known.push_back(option.name);
+  std::vector<OptionSpec> known = sources.other_options;
+  known.insert(known.end(), spec.options.begin(), spec.options.end());
   EVERSTEP_TRY(check_environment(sources.environment, known));
   std::map<std::string, FileLine> lines;
   if (sources.file) {
@@ -125,23 +128,24 @@ Result<Config> merge_config(const CommandSpec& spec, const ConfigSources& source
     lines = std::move(parsed).value();
   }
 
-  Config config{spec.name, sources.file ? sources.file->path : "", {}, sources.args.positional};
+  Config config{spec.name, sources.file ? sources.file->path : "", {}, sources.args.positional, {}};
   for (const OptionSpec& option : spec.options) {
     Setting setting{option.name, std::nullopt};
     const auto flag = sources.args.values.find(option.name);
     const auto variable = sources.environment.find(environment_name(option.name));
     const auto line = lines.find(option.name);
-    const bool anywhere = !option.command_line_only;
     if (flag != sources.args.values.end()) {
       setting = {option.name, flag->second, Source::kFlag};
-    } else if (anywhere && variable != sources.environment.end()) {
+    } else if (variable != sources.environment.end()) {
       setting = {option.name, variable->second, Source::kEnvironment};
-    } else if (anywhere && line != lines.end()) {
+    } else if (line != lines.end()) {
       setting = {option.name, line->second.value, Source::kFile, line->second.line};
-    } else {
-      setting.text = option.default_value();
     }
+    const bool counts = setting.text && (!option.command_line_only || setting.source == Source::kFlag);
     config.settings.push_back(std::move(setting));
+    if (counts) continue;
+    if (config.settings.back().text) config.ignored.push_back(config.shown(option.name));
+    config.settings.back() = {option.name, option.default_value()};
   }
   return config;
 }

@@ -2,7 +2,6 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +30,8 @@ struct Config {
   std::string file_path;  // of --config; empty if there is none
   std::vector<Setting> settings;
   std::vector<std::string> positional;
+  // What was given where it does not count, as its owner wrote it: a file to write, elsewhere than on the command line.
+  std::vector<std::string> ignored{};
 
   // The option must be one of the command's: another name is a bug.
   const Setting& setting(std::string_view name) const;
@@ -61,7 +62,7 @@ struct ConfigSources {
   ParsedArgs args;
   Environment environment{};  // variables that do not start with EVERSTEP_ are not looked at
   std::optional<ConfigFile> file{};
-  std::set<std::string> other_options{};  // of other commands: one file and one environment serve them all
+  std::vector<OptionSpec> other_options{};  // of other commands: one file and one environment serve them all
 
   bool operator==(const ConfigSources&) const = default;
 };

@@ -45,4 +45,24 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
   return *std::ranges::find_if(names, begins_with_word);
 }
 
+std::string did_you_mean(const std::vector<std::string>& names) {
+  if (names.empty()) return {};
+  std::string text = "did you mean ";
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 == names.size() ? " or " : ", ";
+    text += names[i];
+  }
+  return text + "?";
+}
+
+std::string did_you_mean(const std::string& name) {
+  return name.empty() ? std::string() : did_you_mean(std::vector<std::string>{name});
+}
+
+std::string comma_list(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
 }  // namespace everstep::launcher

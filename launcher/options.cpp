@@ -17,14 +17,22 @@ const OptionSpec* find_option(const CommandSpec& spec, std::string_view name) {
   return found == spec.options.end() ? nullptr : &*found;
 }
 
+// "--window", and what it is if there is a choice.
+std::string shown_option(const CommandSpec& spec, const std::string& name, bool is_one_of_many) {
+  const OptionSpec* option = is_one_of_many ? find_option(spec, name) : nullptr;
+  return "--" + name + (option == nullptr ? "" : " (" + option->help + ")");
+}
+
 Error unknown_option(const CommandSpec& spec, std::string_view dashed_name) {
-  std::vector<std::string> names = {"help"};
-  for (const OptionSpec& option : spec.options) names.push_back(option.name);
+  std::vector<OptionSpec> options = spec.options;
+  options.push_back({.name = "help"});
   const std::string_view word = dashed_name.substr(std::min(dashed_name.find_first_not_of('-'), dashed_name.size()));
-  const std::string meant = nearest_name(word, names);
+  std::vector<std::string> meant = options_meant(word, options);
+  const bool has_choice = meant.size() > 1;
+  for (std::string& name : meant) name = shown_option(spec, name, has_choice);
   const std::string program = spec.name.empty() ? "everstep" : "everstep " + spec.name;
   return invalid_argument("unknown option " + std::string(dashed_name),
-                          meant.empty() ? program + " --help lists the options" : "did you mean --" + meant + "?");
+                          meant.empty() ? program + " --help lists the options" : did_you_mean(meant));
 }
 
 // Finds what the library accepts or reports without a usable name: unknown options, a group of short options, and an
@@ -89,6 +97,20 @@ Result<ParsedArgs> parse_args(const CommandSpec& spec, const std::vector<std::st
   if (separator != args.end()) parsed.positional.insert(parsed.positional.end(), separator + 1, args.end());
   if (!parsed.help) EVERSTEP_TRY(check_positional(spec, parsed.positional));
   return parsed;
+}
+
+std::vector<std::string> options_meant(std::string_view word, const std::vector<OptionSpec>& options) {
+  std::vector<std::string> meant;
+  std::vector<std::string> names;
+  for (const OptionSpec& option : options) {
+    names.push_back(option.name);
+    const bool is_called_so = std::ranges::find(option.called_elsewhere, word) != option.called_elsewhere.end();
+    if (is_called_so && std::ranges::find(meant, option.name) == meant.end()) meant.push_back(option.name);
+  }
+  if (!meant.empty()) return meant;
+  std::string nearest = nearest_name(word, names);
+  if (!nearest.empty()) meant.push_back(std::move(nearest));
+  return meant;
 }
 
 std::string environment_name(std::string_view option) {

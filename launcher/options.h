@@ -22,6 +22,8 @@ struct OptionSpec {
   // commands must not overwrite what another command reads under the same name.
   bool command_line_only = false;
   std::string implicit_text{};  // what the option means without a value; empty: it needs one
+  // What other programs, or older versions of this one, call it. Never taken, but answered with the right name.
+  std::vector<std::string> called_elsewhere{};
 
   bool is_flag() const { return value_name.empty(); }
   // What it is when nobody says otherwise; nothing: not set.
@@ -67,6 +69,10 @@ struct ParsedArgs {
 // repeated options, missing values, and too many or too few positional arguments are errors of one line that names the
 // culprit.
 Result<ParsedArgs> parse_args(const CommandSpec& spec, const std::vector<std::string>& args);
+
+// The options that somebody most likely meant who wrote `word` for a name: those that are called so elsewhere, else the
+// one whose name is nearest, else none.
+std::vector<std::string> options_meant(std::string_view word, const std::vector<OptionSpec>& options);
 
 // "EVERSTEP_MEMORY_GIB" for "memory-gib".
 std::string environment_name(std::string_view option);

@@ -70,10 +70,7 @@ std::size_t Values::choice(std::string_view name, const std::vector<std::string>
   if (text == nullptr) return 0;
   const auto found = std::ranges::find(names, *text);
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  std::string allowed;
-  for (const std::string& candidate : names) allowed += (allowed.empty() ? "" : ", ") + candidate;
-  const std::string meant = nearest_name(*text, names);
-  complain(name, "expected one of " + allowed, meant.empty() ? "" : "did you mean " + meant + "?");
+  complain(name, "expected one of " + comma_list(names), did_you_mean(nearest_name(*text, names)));
   return 0;
 }
 

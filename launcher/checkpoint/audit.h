@@ -67,7 +67,7 @@ void audit_chain(std::vector<storage::Head> records, AuditReport& report);
 // Reads everything. Fails only if the directory cannot be read, there is nothing to audit, or somebody asked to stop.
 Result<AuditReport> audit_job(CheckpointStore& store, int threads, Streams& streams);
 
-std::string audit_text(const AuditReport& report, const StoreLocation& location);
+std::string audit_text(const AuditReport& report, const StoreLocation& location, std::size_t columns = 0);
 storage::Json audit_json(const AuditReport& report, const StoreLocation& location);
 
 }  // namespace everstep::launcher

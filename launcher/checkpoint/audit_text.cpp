@@ -91,8 +91,8 @@ std::string_view to_string(Proof proof) {
   EVERSTEP_CHECK(false, "no such proof");
 }
 
-std::string audit_text(const AuditReport& report, const StoreLocation& location) {
-  std::string text = report.stretches.empty() ? "" : to_text(stretches_table(report));
+std::string audit_text(const AuditReport& report, const StoreLocation& location, std::size_t columns) {
+  std::string text = report.stretches.empty() ? "" : to_text(stretches_table(report), columns);
   for (const std::string& fallback : report.fallbacks) text += "fallback: " + printable(fallback) + "\n";
   for (const std::string& orphan : report.orphans) text += "orphan: " + printable(orphan) + " was never committed\n";
   text += authenticity_line(location);

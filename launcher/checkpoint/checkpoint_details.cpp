@@ -123,8 +123,8 @@ std::string plan_text(const storage::StoredPlan& plan) {
   return text;
 }
 
-std::string details_text(const storage::CatalogEntry& entry, const StoreLocation& location) {
-  return facts_text(entry, location) + "\n" + to_text(file_table(entry.manifest)) +
+std::string details_text(const storage::CatalogEntry& entry, const StoreLocation& location, std::size_t columns) {
+  return facts_text(entry, location) + "\n" + to_text(file_table(entry.manifest), columns) +
          settings_text("configuration", entry.manifest.configuration) +
          settings_text("provenance", entry.manifest.provenance) + "\n" + authenticity_line(location);
 }

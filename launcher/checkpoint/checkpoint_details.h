@@ -8,7 +8,7 @@
 namespace everstep::launcher {
 
 // All that a manifest says, for people: where the cut is, plan, blocks with their files, settings.
-std::string details_text(const storage::CatalogEntry& entry, const StoreLocation& location);
+std::string details_text(const storage::CatalogEntry& entry, const StoreLocation& location, std::size_t columns = 0);
 
 // The same for programs, with every file and tensor.
 storage::Json details_json(const storage::CatalogEntry& entry, const StoreLocation& location);

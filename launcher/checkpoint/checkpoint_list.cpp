@@ -82,7 +82,7 @@ std::string authenticity_word(const StoreLocation& location) {
   return location.secret.empty() ? "not checked" : "checked";
 }
 
-std::string list_text(const CheckpointList& list, const StoreLocation& location) {
+std::string list_text(const CheckpointList& list, const StoreLocation& location, std::size_t columns) {
   Table table;
   table.columns = {{"step", Align::kRight}, {"position", Align::kRight}, {"kind"},  {"written (UTC)"},
                    {"size", Align::kRight}, {"loss", Align::kRight},     {"notes"}, {"name"}};
@@ -93,7 +93,7 @@ std::string list_text(const CheckpointList& list, const StoreLocation& location)
                           row.written_at ? time_text(*row.written_at) : "-", size_text(manifest.bytes()),
                           manifest.loss ? loss_text(*manifest.loss) : "-", notes_of(row), to_string(manifest.name)});
   }
-  std::string text = list.rows.empty() ? "no checkpoints\n" : to_text(table);
+  std::string text = list.rows.empty() ? "no checkpoints\n" : to_text(table, columns);
   for (const storage::Damage& damage : list.damaged) {
     text += "damaged: " + damage.checkpoint + ": " + damage.error.message + "\n";
   }

@@ -35,7 +35,7 @@ std::string authenticity_line(const StoreLocation& location);
 // The same for programs: "checked" or "not checked".
 std::string authenticity_word(const StoreLocation& location);
 
-std::string list_text(const CheckpointList& list, const StoreLocation& location);
+std::string list_text(const CheckpointList& list, const StoreLocation& location, std::size_t columns = 0);
 storage::Json list_json(const CheckpointList& list, const StoreLocation& location);
 
 // One checkpoint's numbers, as every command's JSON has them.

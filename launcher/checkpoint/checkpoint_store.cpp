@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include "launcher/checkpoint/stored_jobs.h"
 #include "launcher/files.h"
 #include "storage/hdf5/hdf5_format.h"
 #include "storage/json/document_json.h"
@@ -45,7 +46,11 @@ Result<std::unique_ptr<CheckpointStore>> open_checkpoint_store(const StoreLocati
     EVERSTEP_TRY((*root)->make_directories(location.job));
   }
   auto files = storage::open_posix_file_system(location.path(), false);
-  if (!files) return files.error();
+  if (!files) {
+    Error error = files.error();
+    if (error.code == ErrorCode::kNotFound) error.hint = job_hint(location.job, jobs_in(location.directory));
+    return error;
+  }
   return std::unique_ptr<CheckpointStore>(std::make_unique<LocalStore>(std::move(files).value(), location.secret));
 }
 

@@ -67,7 +67,7 @@ std::optional<TensorDifference> compare_bytes(const storage::TensorSpec& tensor,
 Status compare_tensors(const Compared& a, const Compared& b, Streams& streams, Comparison& comparison);
 
 // `rows`: how many tensors to list.
-std::string comparison_text(const Comparison& comparison, std::size_t rows);
+std::string comparison_text(const Comparison& comparison, std::size_t rows, std::size_t columns = 0);
 storage::Json comparison_json(const Comparison& comparison);
 
 }  // namespace everstep::launcher

@@ -14,14 +14,14 @@ std::string distance_text(const TensorDifference& difference) {
   return difference.largest_distance ? shortest_text(static_cast<float>(*difference.largest_distance)) : "not finite";
 }
 
-std::string settings_table(const Comparison& comparison) {
+std::string settings_table(const Comparison& comparison, std::size_t columns) {
   if (comparison.settings.empty()) return "";
   Table table;
   table.columns = {{"setting"}, {"A"}, {"B"}};
   for (const SettingDifference& setting : comparison.settings) {
     table.rows.push_back({setting.name, shown(setting.a), shown(setting.b)});
   }
-  return to_text(table) + "\n";
+  return to_text(table, columns) + "\n";
 }
 
 std::string totals_table(const Comparison& comparison) {
@@ -34,25 +34,26 @@ std::string totals_table(const Comparison& comparison) {
   return to_text(table);
 }
 
-std::string tensors_table(const Comparison& comparison, std::size_t rows) {
+std::string tensors_table(const Comparison& comparison, std::size_t rows, std::size_t columns) {
   if (comparison.tensors.empty() || rows == 0) return "";
   Table table;
   table.columns = {
       {"block", Align::kRight}, {"kind"}, {"tensor"}, {"elements", Align::kRight}, {"largest distance", Align::kRight}};
+  table.key_columns = 3;
   for (const TensorDifference& tensor : comparison.tensors) {
     if (table.rows.size() == rows) break;
     table.rows.push_back({std::to_string(tensor.block), std::string(to_string(tensor.kind)), tensor.name,
                           tensor.reason.empty() ? std::to_string(tensor.elements) : "-", distance_text(tensor)});
   }
   const std::size_t more = comparison.tensors.size() - table.rows.size();
-  return "\n" + to_text(table) + (more > 0 ? "and " + std::to_string(more) + " more (see --rows)\n" : "");
+  return "\n" + to_text(table, columns) + (more > 0 ? "and " + std::to_string(more) + " more (see --rows)\n" : "");
 }
 
 }  // namespace
 
-std::string comparison_text(const Comparison& comparison, std::size_t rows) {
-  std::string text = settings_table(comparison);
-  if (!comparison.totals.empty()) text += totals_table(comparison) + tensors_table(comparison, rows);
+std::string comparison_text(const Comparison& comparison, std::size_t rows, std::size_t columns) {
+  std::string text = settings_table(comparison, columns);
+  if (!comparison.totals.empty()) text += totals_table(comparison) + tensors_table(comparison, rows, columns);
   return text.empty() ? "no differences\n" : text;
 }
 

@@ -18,7 +18,8 @@ Outcome run(const Config& config, Streams& streams) {
   const auto report = audit_job(*job.store, threads, streams);
   if (!report && report.error().code == ErrorCode::kNotFound) return Failure(report.error(), ExitCode::kUsage);
   if (!report) return report.error();
-  streams.out << (json ? to_text(audit_json(*report, job.location)) + "\n" : audit_text(*report, job.location));
+  streams.out << (json ? to_text(audit_json(*report, job.location)) + "\n"
+                       : audit_text(*report, job.location, streams.out_columns));
   if (report->violations.empty()) return {};
   const Violation& first = report->violations.front();
   const std::size_t more = report->violations.size() - 1;

@@ -16,7 +16,8 @@ Outcome run_list(const Config& config, Streams& streams) {
   if (auto failure = open_tool(config, values, tool)) return failure;
   const auto list = list_checkpoints(*tool.store, tool.location);
   if (!list) return list.error();
-  streams.out << (json ? to_text(list_json(*list, tool.location)) + "\n" : list_text(*list, tool.location));
+  streams.out << (json ? to_text(list_json(*list, tool.location)) + "\n"
+                       : list_text(*list, tool.location, streams.out_columns));
   return {};
 }
 
@@ -27,7 +28,8 @@ Outcome run_show(const Config& config, Streams& streams) {
   storage::CatalogEntry entry;
   if (auto failure = open_tool(config, values, tool)) return failure;
   if (auto failure = choose(config, tool, 0, entry)) return failure;
-  streams.out << (json ? to_text(details_json(entry, tool.location)) + "\n" : details_text(entry, tool.location));
+  streams.out << (json ? to_text(details_json(entry, tool.location)) + "\n"
+                       : details_text(entry, tool.location, streams.out_columns));
   return {};
 }
 

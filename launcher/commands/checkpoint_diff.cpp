@@ -52,7 +52,8 @@ Outcome run(const Config& config, Streams& streams) {
     const Status compared = compare_tensors({*tool_a.store, a}, {*tool_b.store, b}, streams, comparison);
     if (!compared) return compared.error();
   }
-  streams.out << (json ? to_text(comparison_json(comparison)) + "\n" : comparison_text(comparison, rows));
+  streams.out << (json ? to_text(comparison_json(comparison)) + "\n"
+                       : comparison_text(comparison, rows, streams.out_columns));
   if (comparison.equal()) return {};
   return Failure({ErrorCode::kInvalidArgument, summary(comparison), ""}, ExitCode::kDifferent);
 }

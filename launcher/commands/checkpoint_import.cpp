@@ -9,6 +9,7 @@
 #include "launcher/checkpoint/stored_model.h"
 #include "launcher/commands/checkpoint_parts.h"
 #include "launcher/commands/checkpoint_tool.h"
+#include "launcher/train/resume_command.h"
 #include "launcher/train/train_request.h"
 
 namespace everstep::launcher {
@@ -50,25 +51,10 @@ Outcome check_sizes(const Config& config) {
   return {};
 }
 
-// As a shell takes it for one word.
-std::string quoted(const std::string& text) {
-  constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-+,:@%=";
-  if (text.find_first_not_of(kPlain) == std::string::npos) return text;
-  std::string word = "'";
-  for (const char character : text) {
-    if (character == '\'') {
-      word += "'\\''";
-    } else {
-      word += character;
-    }
-  }
-  return word + "'";
-}
-
 // What to type to train it; what does not follow from the model is left open.
 std::string train_command(const StoreLocation& location, const storage::Settings& settings) {
   std::string command = "everstep train --workers=N --data=PATH --resume --checkpoint-dir=";
-  command.append(quoted(location.directory)).append(" --job=").append(location.job);
+  command.append(shell_word(location.directory)).append(" --job=").append(location.job);
   for (const auto& [name, value] : settings) {
     if (name == "next-sentence" && value == "true") command += " --next-sentence";
     if (name == "next-sentence" || name == "precision" || value.empty()) continue;
@@ -102,7 +88,7 @@ Outcome run(const Config& config, Streams& streams) {
   if (!entry) return entry.error();
 
   for (const std::string& name : plan->ignored) {
-    streams.log << LogLine("tensor_ignored").add("name", name).text() << "\n";
+    print_event(streams, LogLine("tensor_ignored").add("name", name).text());
   }
   const std::string command = train_command(location, entry->manifest.configuration);
   if (json) {

@@ -28,7 +28,7 @@ struct Findings {
   }
 };
 
-std::string findings_text(const Findings& findings, const StoreLocation& location) {
+std::string findings_text(const Findings& findings, const StoreLocation& location, std::size_t columns) {
   Table table;
   table.columns = {{"step", Align::kRight}, {"size", Align::kRight}, {"files", Align::kRight}, {"name"}, {"found"}};
   for (std::size_t i = 0; i < findings.entries.size(); ++i) {
@@ -40,7 +40,7 @@ std::string findings_text(const Findings& findings, const StoreLocation& locatio
   for (const storage::Damage& damage : findings.damaged) {
     table.rows.push_back({"-", "-", "-", damage.checkpoint, damage.error.message});
   }
-  return (table.rows.empty() ? "no checkpoints\n" : to_text(table)) + authenticity_line(location);
+  return (table.rows.empty() ? "no checkpoints\n" : to_text(table, columns)) + authenticity_line(location);
 }
 
 Json findings_json(const Findings& findings, const StoreLocation& location) {
@@ -88,7 +88,7 @@ Outcome run(const Config& config, Streams& streams) {
   if (!found) return found.error();
   findings.found = std::move(found).value();
   streams.out << (json ? to_text(findings_json(findings, tool.location)) + "\n"
-                       : findings_text(findings, tool.location));
+                       : findings_text(findings, tool.location, streams.out_columns));
   return outcome_of(findings);
 }
 

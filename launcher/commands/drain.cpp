@@ -29,6 +29,12 @@ Outcome run(const Config& config, Streams& streams) {
   return {};
 }
 
+Outcome check(const Config& config) {
+  Outcome failure;
+  read_wait(config, failure);
+  return failure ? failure : check_job_address(config);
+}
+
 }  // namespace
 
 Command drain_command() {
@@ -38,12 +44,14 @@ Command drain_command() {
   spec.text =
       "The worker finishes what is in flight, hands its state over to the others and exits with code 75; they go on "
       "with a new plan, and no minibatch is done twice. If it is the last one, the job is saved and stops.\n"
-      "Returns as soon as the worker is asked; with --wait, when it has left.";
+      "Returns as soon as the worker is asked; with --wait, when it has left.\n"
+      "Exit codes: 0 it is asked, or has left, 64 there is no such job or worker, 69 etcd does not answer, or the "
+      "worker has not left in time.";
   spec.examples = {"everstep drain w3 --dir=runs/first",
                    "everstep drain 1f2e3d4c --etcd=http://127.0.0.1:2379 --job=first --wait=60"};
   spec.options = job_address_options({wait_option("until the worker has left")});
   spec.positional = {"WORKER", "Its name, or the first digits of its id, as everstep status shows them", 1, 1};
-  return {spec, run};
+  return {spec, run, {}, check};
 }
 
 }  // namespace everstep::launcher

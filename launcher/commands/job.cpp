@@ -25,7 +25,7 @@ Outcome run_list(const Config& config, Streams& streams) {
   if (auto failure = connect(config, store)) return failure;
   const auto jobs = list_jobs(*store, {});
   if (!jobs) return jobs.error();
-  streams.out << (json ? to_text(job_list_json(*jobs)) + "\n" : job_list_text(*jobs));
+  streams.out << (json ? to_text(job_list_json(*jobs)) + "\n" : job_list_text(*jobs, streams.out_columns));
   return {};
 }
 

@@ -19,7 +19,9 @@ Outcome open_job_tool(const Config& config, JobTool& tool) {
 
 Status JobTool::wait(JobWait until) const {
   if (!address.directory.empty()) {
-    until.is_over = [file = job_address_file(address.directory)] { return !std::filesystem::exists(file); };
+    until.is_over = [file = job_address_file(address.directory), is_over = until.is_over] {
+      return !std::filesystem::exists(file) || is_over();
+    };
   }
   return await_job(*store, keys(), until);
 }

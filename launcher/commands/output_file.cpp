@@ -8,7 +8,7 @@ namespace everstep::launcher {
 Outcome write_output_file(const Config& config, std::string_view option, std::string_view content, Streams& streams) {
   const std::string& path = config.setting(option).text.value();
   if (const Status written = write_file(path, content); !written) return config.blame(option, written.error());
-  streams.log << LogLine("file_written").add("path", path).add("bytes", content.size()).text() << "\n";
+  print_event(streams, LogLine("file_written").add("path", path).add("bytes", content.size()).text());
   return {};
 }
 

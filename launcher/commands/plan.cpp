@@ -41,27 +41,20 @@ struct Request {
 
 Request read_request(const Config& config, Outcome& failure) {
   Request request;
-  request.planning = read_planning_input(config, failure);
-  if (failure) return request;
   Values values(config);
   request.workers = static_cast<int>(values.integer("workers", {.min = 1, .max = kMostWorkers}));
-  request.per_host = static_cast<int>(values.integer("per-host", {.min = 1, .max = kMostWorkers}));
+  // As everstep train starts them.
+  request.per_host = request.workers;
+  if (config.is_set("per-host")) {
+    request.per_host = static_cast<int>(values.integer("per-host", {.min = 1, .max = kMostWorkers}));
+  }
   request.rows = static_cast<std::size_t>(values.integer("rows", {.min = 1, .max = 1'000'000}));
   request.json = values.flag("json");
-  scheduler::PlanOptions& options = request.planning.options;
   if (config.is_set("previous-workers")) {
     request.previous_workers = static_cast<int>(values.integer("previous-workers", {.min = 1, .max = kMostWorkers}));
   }
-  if (config.is_set("depth"))
-    options.depth = static_cast<int>(values.integer("depth", {.min = 1, .max = kMostWorkers}));
-  if (config.is_set("width"))
-    options.width = static_cast<int>(values.integer("width", {.min = 1, .max = kMostWorkers}));
   failure = values.failure();
-  if (!failure && config.is_set("kind")) {
-    const auto kind = scheduler::parse_schedule_kind(values.text("kind"));
-    if (kind) options.kind = *kind;
-    if (!kind) failure = config.reject("kind", kind.error().message, kind.error().hint);
-  }
+  if (!failure) request.planning = read_planning_input(config, request.workers, failure);
   return request;
 }
 
@@ -115,6 +108,7 @@ Table candidate_table(const PlanReport& report, std::size_t rows) {
                    {"peak GiB", Align::kRight},
                    {"moves GiB", Align::kRight},
                    {"survives", Align::kRight}};
+  table.key_columns = 5;
   for (const Candidate& candidate : report.candidates) {
     if (table.rows.size() == rows) break;
     const bool known = candidate.survives.has_value();
@@ -129,7 +123,8 @@ Table candidate_table(const PlanReport& report, std::size_t rows) {
   return table;
 }
 
-void print_people(const Request& request, const PlanReport& report, std::ostream& out) {
+void print_people(const Request& request, const PlanReport& report, Streams& streams) {
+  std::ostream& out = streams.out;
   const ModelProfile& profile = request.planning.profile;
   const Plan& plan = report.plan;
   const Candidate& chosen = report.chosen;
@@ -151,8 +146,8 @@ void print_people(const Request& request, const PlanReport& report, std::ostream
     out << "moves      " << fixed_text(to_gib(*chosen.moved_bytes), 2) << " GiB from the plan for "
         << request.previous_workers << " workers\n";
   }
-  out << "why        " << report.reason << "\n\n" << to_text(stage_table(profile, report)) << "\n";
-  out << to_text(candidate_table(report, request.rows));
+  out << "why        " << report.reason << "\n\n" << to_text(stage_table(profile, report), streams.out_columns) << "\n";
+  out << to_text(candidate_table(report, request.rows), streams.out_columns);
   if (report.candidates.size() > request.rows) {
     out << "… " << report.candidates.size() - request.rows << " more (--rows)\n";
   }
@@ -207,18 +202,24 @@ Outcome run(const Config& config, Streams& streams) {
     before.depth.reset();
     before.width.reset();
     before.kind.reset();
-    auto previous = plan(planning.profile, unnamed_workers(request.previous_workers, request.per_host), before);
+    auto previous = report_plan(planning.profile, unnamed_workers(request.previous_workers, request.per_host), before);
     if (!previous) return previous.error();
     options.previous = std::move(previous->plan);
   }
-  const auto report = plan(planning.profile, unnamed_workers(request.workers, request.per_host), options);
+  const auto report = report_plan(planning.profile, unnamed_workers(request.workers, request.per_host), options);
   if (!report) return report.error();
   if (request.json) {
     streams.out << storage::to_text(report_json(request, *report)) << "\n";
   } else {
-    print_people(request, *report, streams.out);
+    print_people(request, *report, streams);
   }
   return {};
+}
+
+Outcome check(const Config& config) {
+  Outcome failure;
+  read_request(config, failure);
+  return failure;
 }
 
 }  // namespace
@@ -231,24 +232,23 @@ Command plan_command() {
       "Chooses depth D, pipelines P and width W for a number of workers: every shape is timed with the model's profile "
       "and checked against memory, and the fastest that fits wins. Among plans within 3 % of it the one that moves the "
       "least state wins, then the one that survives the most losses.\n"
+      "The same options tell everstep train to run this plan: names and defaults are the same. --device and what "
+      "follows it is for workers that are made of something else than those of this host.\n"
       "Prints the plan with its estimates, the stages with the owner of their optimizer state, and the candidates.";
-  spec.examples = {"everstep plan --workers=7 --model=gpt2-small --memory-gib=40",
-                   "everstep plan --workers=7 --previous-workers=8 --per-host=4 --model=gpt-1.56b --json"};
+  spec.examples = {"everstep plan --workers=4",
+                   "everstep plan --workers=7 --device=gpu --model=gpt2-small --precision=bf16 --window=128",
+                   "everstep plan --workers=7 --previous-workers=8 --per-host=4 --device=gpu --model=gpt-1.56b --json"};
   spec.options = {
       {.name = "workers", .value_name = "N", .help = "Number of workers", .required = true},
       {.name = "per-host",
        .value_name = "N",
-       .default_text = "1",
-       .help = "Workers on one host, which are lost together"},
+       .help = "Workers on one host, which are lost together; if not set, all of them, as everstep train starts them"},
       {.name = "previous-workers", .value_name = "N", .help = "Plan the change from the plan for N workers"},
-      {.name = "kind", .value_name = "KIND", .help = "Use this schedule (as everstep schedule names them)"},
-      {.name = "depth", .value_name = "D", .help = "Use this depth"},
-      {.name = "width", .value_name = "W", .help = "Use this width"},
   };
   for (OptionSpec& option : planning_options()) spec.options.push_back(std::move(option));
   spec.options.push_back({.name = "rows", .value_name = "N", .default_text = "12", .help = "Candidates to list"});
   spec.options.push_back({.name = "json", .help = "Print JSON instead of tables"});
-  return {spec, run};
+  return {spec, run, {}, check};
 }
 
 }  // namespace everstep::launcher

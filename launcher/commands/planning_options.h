@@ -1,18 +1,17 @@
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "launcher/config.h"
 #include "launcher/options.h"
-#include "launcher/values.h"
-#include "scheduler/planner.h"
+#include "launcher/train/plan_request.h"
 
 namespace everstep::launcher {
 
 inline constexpr int kMostWorkers = 16384;
 
-// The options of every command that makes plans: the model, the workers' hardware, the window.
+// The options of commands that make plans for workers that need not be there: those of model_options and wish_options,
+// and what the workers are made of, by default what `everstep train` reckons with.
 std::vector<OptionSpec> planning_options();
 
 struct PlanningInput {
@@ -20,13 +19,8 @@ struct PlanningInput {
   scheduler::PlanOptions options;
 };
 
-// Reads and checks them all. Fills `failure` instead if one does not fit.
-PlanningInput read_planning_input(const Config& config, Outcome& failure);
-
-// --memory-gib in bytes. The option must be set.
-std::int64_t read_memory_bytes(Values& values);
-
-// `count` workers that have no names yet, `per_host` on each host.
-std::vector<scheduler::WorkerInfo> unnamed_workers(int count, int per_host = 1);
+// Reads and checks them all. `workers` share the memory of this host unless it is said what one has. Fills `failure`
+// instead if one does not fit.
+PlanningInput read_planning_input(const Config& config, int workers, Outcome& failure);
 
 }  // namespace everstep::launcher

@@ -15,7 +15,7 @@ Outcome run(const Config& config, Streams& streams) {
   if (failure) return failure;
   const ReplayReport report = report_of(request, result);
   streams.out << (request.json ? storage::to_text(report_json(request, result, report)) + "\n"
-                               : report_text(request, result, report));
+                               : report_text(request, result, report, streams.out_columns));
   if (!result.problems.empty()) return Error{ErrorCode::kDataLoss, "audit: " + result.problems.front(), ""};
   if (result.ended.empty()) return {};
   return Error{ErrorCode::kInternal, result.ended.front() + " ended though nobody wanted it to",

@@ -61,13 +61,27 @@ Outcome choose_start(const Config& config, const ResumeRequest& request, storage
                        "name the job's directory and --step=" + resume);
 }
 
-Outcome run(const Config& config, Streams& streams) {
+// The configuration of the `everstep train` that goes on.
+Outcome find_train_config(const Config& config, Config& train) {
   ResumeRequest request;
   if (auto failure = read_request(config, request)) return failure;
   storage::Settings settings;
   std::string resume;
   if (auto failure = choose_start(config, request, settings, resume)) return failure;
-  return train_command().run(resume_config(config, settings, request.place, resume), streams);
+  train = resume_config(config, settings, request.place, resume);
+  return {};
+}
+
+Outcome run(const Config& config, Streams& streams) {
+  Config train;
+  Outcome failure = find_train_config(config, train);
+  return failure ? failure : train_command().run(train, streams);
+}
+
+Outcome check(const Config& config) {
+  Config train;
+  Outcome failure = find_train_config(config, train);
+  return failure ? failure : train_command().check(train);
 }
 
 }  // namespace
@@ -81,8 +95,9 @@ Command resume_command() {
       "that the checkpoint was made with, so that none has to be repeated; what is given here wins. The number of "
       "workers, the plan, how long to train, and where things are may differ; other changes are refused, with old and "
       "new values. What belongs to a host (addresses, etcd, metrics, secret, memory) is not stored: give it again. A "
-      "job "
-      "with a secret is refused without it, unless --drop-secret says that what follows may be unsigned.";
+      "job with a secret is refused without it, unless --drop-secret says that what follows may be unsigned. A run that "
+      "ends early prints the whole command.\n"
+      "Exit codes are those of everstep train; 64 also if --from holds no checkpoint, or those of several jobs.";
   spec.examples = {"everstep resume --from=checkpoints", "everstep resume --from=checkpoints/first --workers=2",
                    "everstep resume --from=checkpoints/first --step=120 --steps=500 --etcd=http://127.0.0.1:2379"};
   spec.options = resume_options();
@@ -94,7 +109,7 @@ Command resume_command() {
                 "checkpoint's",
         .required = true},
        {.name = "step", .value_name = "N", .help = "Not from the newest checkpoint, but from that step"}});
-  return {spec, run};
+  return {spec, run, {}, check};
 }
 
 }  // namespace everstep::launcher

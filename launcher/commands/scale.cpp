@@ -35,6 +35,12 @@ Outcome run(const Config& config, Streams& streams) {
   return {};
 }
 
+Outcome check(const Config& config) {
+  int workers = 0;
+  Outcome failure = read_workers(config, workers);
+  return failure ? failure : check_job_address(config);
+}
+
 }  // namespace
 
 Command scale_command() {
@@ -44,11 +50,12 @@ Command scale_command() {
   spec.text =
       "The everstep train that runs the job starts workers on its host, or asks its newest ones to leave, until it has "
       "N of them. Workers of other hosts (everstep worker) are not counted and stay. Without such an everstep train "
-      "nothing happens.";
+      "nothing happens.\n"
+      "Exit codes: 0 the job is asked, 64 there is no such job, or it is finished, 69 etcd does not answer.";
   spec.examples = {"everstep scale 8 --dir=runs/first", "everstep scale 2 --etcd=http://127.0.0.1:2379 --job=first"};
   spec.options = job_address_options();
   spec.positional = {"N", "How many", 1, 1};
-  return {spec, run};
+  return {spec, run, {}, check};
 }
 
 }  // namespace everstep::launcher

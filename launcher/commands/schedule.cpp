@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/output_file.h"
+#include "launcher/nearest.h"
 #include "launcher/values.h"
 #include "scheduler/comparison.h"
 #include "scheduler/schedule_summary.h"
@@ -49,12 +50,6 @@ std::vector<std::string> kind_names() {
   return names;
 }
 
-std::string list_kinds() {
-  std::string list;
-  for (const std::string& name : kind_names()) list += (list.empty() ? "" : ", ") + name;
-  return list;
-}
-
 Request read_request(const Config& config, Outcome& failure) {
   Values values(config);
   const auto integer = [&](std::string_view name, std::int64_t min, std::int64_t max) {
@@ -63,7 +58,7 @@ Request read_request(const Config& config, Outcome& failure) {
   constexpr std::int64_t kMost = 1'000'000;
   Request request;
   scheduler::ScheduleRequest& schedule = request.schedule;
-  const std::size_t kind = values.choice("kind", kind_names());
+  const std::size_t kind = values.choice("schedule", kind_names());
   schedule.depth = integer("depth", 1, kMost);
   schedule.width = integer("width", 1, kMost);
   schedule.chunks_per_device = integer("chunks", 1, kMost);
@@ -111,7 +106,7 @@ Result<Drawn> make_drawn(const Request& request) {
 
 // What does not fit together is wrong usage as soon as one part of it stood on the command line.
 Failure shape_failure(const Config& config, const Error& error) {
-  for (const char* option : {"kind", "depth", "width", "window", "chunks", "first-minibatch"}) {
+  for (const char* option : {"schedule", "depth", "width", "window", "chunks", "first-minibatch"}) {
     if (config.setting(option).source == Source::kFlag) return config.blame(option, error);
   }
   return error;
@@ -217,6 +212,12 @@ Outcome run(const Config& config, Streams& streams) {
   return {};
 }
 
+Outcome check(const Config& config) {
+  Outcome failure = check_outputs(config);
+  if (!failure) read_request(config, failure);
+  return failure;
+}
+
 }  // namespace
 
 Command schedule_command() {
@@ -227,10 +228,14 @@ Command schedule_command() {
       "Makes a schedule for equal stages on free links and draws its timeline: one row per device, a digit for the "
       "forward and a letter for the backward of a minibatch, U for an update, a dot for waiting. Below stand the "
       "share of busy time, the time of one window, the minibatches in flight and how many met two weight versions.";
-  spec.examples = {"everstep schedule --depth=8 --kind=amdp --svg=amdp.svg --trace=amdp.json",
+  spec.examples = {"everstep schedule --depth=8 --schedule=amdp --svg=amdp.svg --trace=amdp.json",
                    "everstep schedule --depth=4 --window=6 --windows=3 --ops", "everstep schedule --compare"};
   spec.options = {
-      {.name = "kind", .value_name = "KIND", .default_text = "amdp", .help = "Schedule: " + list_kinds()},
+      {.name = "schedule",
+       .value_name = "KIND",
+       .default_text = "amdp",
+       .help = comma_list(kind_names()),
+       .called_elsewhere = {"kind"}},
       {.name = "depth", .value_name = "D", .default_text = "8", .help = "Devices of one group"},
       {.name = "width", .value_name = "W", .default_text = "1", .help = "Groups"},
       {.name = "window", .value_name = "M", .help = "Minibatches per update over all groups; if not set, 4 D W"},
@@ -256,7 +261,7 @@ Command schedule_command() {
       {.name = "json", .help = "Print the figures as JSON instead of the drawing"},
       {.name = "compare", .help = "Print how all kinds compare, as Markdown, and nothing else"},
   };
-  return {spec, run};
+  return {spec, run, {}, check};
 }
 
 }  // namespace everstep::launcher

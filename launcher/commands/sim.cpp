@@ -111,8 +111,14 @@ Outcome run(const Config& config, Streams& streams) {
   }
   progress.clear();
   streams.out << (request.trace ? "\n" : "") << totals_text(totals) << ": all oracles hold\n\n"
-              << to_text(fault_table(totals.faults, !request.trace));
+              << to_text(fault_table(totals.faults, !request.trace), streams.out_columns);
   return {};
+}
+
+Outcome check(const Config& config) {
+  Values values(config);
+  read_request(config, values);
+  return values.failure();
 }
 
 }  // namespace
@@ -140,7 +146,7 @@ Command sim_command() {
       {.name = "seconds", .value_name = "S", .help = "Start no further seed after so many seconds"},
       {.name = "trace", .help = "Print one line per event"},
   };
-  return {spec, run};
+  return {spec, run, {}, check};
 }
 
 }  // namespace everstep::launcher

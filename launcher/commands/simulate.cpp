@@ -55,7 +55,8 @@ MembershipTrace read_trace(const Config& config, const std::string& path, Outcom
 
 Request read_request(const Config& config, Outcome& failure) {
   Request request;
-  request.planning = read_planning_input(config, failure);
+  // A worker of a spot market has a host of its own.
+  request.planning = read_planning_input(config, 1, failure);
   if (failure) return request;
   Values values(config);
   request.path = values.path("trace");
@@ -81,7 +82,7 @@ class Rates {
   const PlanRate& of(int workers) {
     const auto known = rates_.find(workers);
     if (known != rates_.end()) return known->second;
-    const auto report = plan(planning_.profile, unnamed_workers(workers), planning_.options);
+    const auto report = report_plan(planning_.profile, unnamed_workers(workers), planning_.options);
     if (!report) failure_ = report.error();
     PlanRate rate{0, "no plan"};
     if (report) {
@@ -138,14 +139,15 @@ Table plan_table(const Goodput& goodput) {
   return table;
 }
 
-void print_people(const Request& request, const std::vector<Simulated>& runs, std::ostream& out) {
+void print_people(const Request& request, const std::vector<Simulated>& runs, Streams& streams) {
+  std::ostream& out = streams.out;
   out << "trace      " << request.path << "\n           " << trace_line(request.trace) << "\n";
   if (request.trace.overruled_lines > 0) {
     out << "           " << request.trace.overruled_lines << " counts that a later line for the same time replaced\n";
   }
   out << "model      " << request.planning.profile.name << ", window " << request.planning.options.window << "\n\n"
-      << to_text(cost_table(request, runs)) << "\n"
-      << to_text(plan_table(runs.front().goodput));
+      << to_text(cost_table(request, runs), streams.out_columns) << "\n"
+      << to_text(plan_table(runs.front().goodput), streams.out_columns);
 }
 
 Json to_json(const Request& request, const std::vector<Simulated>& runs) {
@@ -197,9 +199,15 @@ Outcome run(const Config& config, Streams& streams) {
   if (request.json) {
     streams.out << storage::to_text(to_json(request, runs)) << "\n";
   } else {
-    print_people(request, runs, streams.out);
+    print_people(request, runs, streams);
   }
   return {};
+}
+
+Outcome check(const Config& config) {
+  Outcome failure;
+  read_request(config, failure);
+  return failure;
 }
 
 }  // namespace
@@ -215,7 +223,8 @@ Command simulate_command() {
       "cost nothing would allow.\n"
       "A trace has lines 'milliseconds,add|remove,node' or 'date, time, number of workers'.";
   spec.examples = {"everstep simulate --trace=p3-trace.csv --cost=51.6,5,2 --svg=goodput.svg",
-                   "everstep simulate --trace=p3-trace.csv --model=gpt-1.56b --memory-gib=80 --window=256 --json"};
+                   "everstep simulate --trace=p3-trace.csv --model=gpt-1.56b --precision=bf16 --memory-gib=80 "
+                   "--window=256 --json"};
   spec.options = {
       {.name = "trace", .value_name = "FILE", .help = "Who was there when", .required = true},
       {.name = "cost",
@@ -224,11 +233,14 @@ Command simulate_command() {
        .help = "Costs of a change to simulate, with commas between them"},
       {.name = "min-workers", .value_name = "N", .default_text = "1", .help = "With fewer workers nothing runs"},
   };
-  for (OptionSpec& option : planning_options()) spec.options.push_back(std::move(option));
+  for (OptionSpec& option : planning_options()) {
+    if (option.name == "device") option.default_text = "gpu";  // what spot markets are about
+    spec.options.push_back(std::move(option));
+  }
   spec.options.push_back(
       {.name = "svg", .value_name = "FILE", .help = "Also write a picture over time", .command_line_only = true});
   spec.options.push_back({.name = "json", .help = "Print JSON instead of tables"});
-  return {spec, run};
+  return {spec, run, {}, check};
 }
 
 }  // namespace everstep::launcher

@@ -1,9 +1,19 @@
+#include <thread>
+
 #include "launcher/commands/commands.h"
 #include "launcher/commands/job_tool.h"
+#include "launcher/elastic/ended_run.h"
 #include "launcher/elastic/job_control.h"
+#include "launcher/elastic/job_status.h"
 
 namespace everstep::launcher {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kLook{100};
+// An etcd that says nothing so many times in a row is gone: the job's own goes with the job.
+constexpr int kGone = 5;
 
 Outcome refuse_idle_job(const JobTool& tool, const Config& config) {
   if (tool.view.find(tool.keys().finished()) != nullptr) {
@@ -13,6 +23,21 @@ Outcome refuse_idle_job(const JobTool& tool, const Config& config) {
   return blame_job(tool.address, config,
                    invalid_argument("job '" + tool.address.job + "' has no workers: there is nothing to stop",
                                     "everstep job rm " + tool.address.job + " removes it"));
+}
+
+// What the run has printed in the end, as everstep train leaves it in its directory; nothing: it left nothing there.
+std::optional<RunWord> last_word(const std::string& directory, Clock::time_point limit) {
+  while (RunLock::is_held(directory) && Clock::now() < limit) std::this_thread::sleep_for(kLook);
+  return read_run_word({directory});
+}
+
+// What etcd tells of a job that nobody works for any more.
+std::string told_by_etcd(const JobTool& tool) {
+  const auto view = look_at_job(*tool.store, tool.keys(), tool.address.job);
+  if (!view) return {};
+  const JobStatus status = read_job_status(*view, tool.address.job, {});
+  if (!status.head) return {};
+  return status_text(status);
 }
 
 Outcome run(const Config& config, Streams& streams) {
@@ -25,15 +50,25 @@ Outcome run(const Config& config, Streams& streams) {
   const Status asked = ask_to_stop(*tool.store, tool.keys(), "everstep stop");
   if (!asked) return asked.error();
   const std::string what = "job " + tool.address.job;
-  streams.out << what << " is asked to stop\n";
-  if (!wait) return {};
-  streams.out.flush();
+  streams.out << what << " is asked to stop\n" << std::flush;
+  if (!wait || wait->count() == 0) return {};
+  const Clock::time_point limit = Clock::now() + *wait;
   const std::string members = tool.keys().members();
-  const Status stopped = tool.wait(
-      {*wait, what + " has not stopped", [&](const elastic::View& view) { return view.below(members).empty(); }});
+  JobWait until{*wait, what + " has not stopped",
+                [&](const elastic::View& view) { return view.below(members).empty(); }};
+  int unanswered = 0;
+  until.is_over = [&] { return ++unanswered == kGone; };
+  const Status stopped = tool.wait(std::move(until));
   if (!stopped) return stopped.error();
-  streams.out << what << " has stopped\n";
+  const auto word = tool.address.directory.empty() ? std::nullopt : last_word(tool.address.directory, limit);
+  streams.out << what << " has stopped\n" << (word ? word->summary : told_by_etcd(tool));
   return {};
+}
+
+Outcome check(const Config& config) {
+  Outcome failure;
+  read_wait(config, failure);
+  return failure ? failure : check_job_address(config);
 }
 
 }  // namespace
@@ -43,12 +78,18 @@ Command stop_command() {
   spec.name = "stop";
   spec.summary = "Ask a whole job to save and stop";
   spec.text =
-      "All workers finish the window, the state is saved as a checkpoint, and every worker leaves. everstep resume, or "
-      "everstep train --resume, goes on from there.\n"
-      "Returns as soon as the job is asked; with --wait, when no worker is left.";
-  spec.examples = {"everstep stop --dir=runs/first --wait", "everstep stop --etcd=http://127.0.0.1:2379 --job=first"};
-  spec.options = job_address_options({wait_option("until no worker is left")});
-  return {spec, run};
+      "All workers finish the window, the state is saved as a checkpoint, and every worker leaves. Then, with --dir, "
+      "prints what everstep train prints at its end, with the command that goes on from there; else what etcd tells of "
+      "the job.\n"
+      "Exit codes: 0 the job has stopped (or is asked to, with --wait=0), 64 there is no such job, or nobody works for "
+      "it, 69 etcd does not answer, or the job has not stopped in time.";
+  spec.examples = {"everstep stop --dir=runs/first", "everstep stop --dir=runs/first --wait=0",
+                   "everstep stop --etcd=http://127.0.0.1:2379 --job=first"};
+  OptionSpec wait = wait_option("until no worker is left");
+  wait.default_text = wait.implicit_text;
+  wait.help += "; 0: not at all";
+  spec.options = job_address_options({wait});
+  return {spec, run, {}, check};
 }
 
 }  // namespace everstep::launcher

@@ -13,6 +13,7 @@
 #include "launcher/train/checkpoint_committer.h"
 #include "launcher/train/host.h"
 #include "launcher/train/prepared_run.h"
+#include "launcher/train/resume_command.h"
 #include "launcher/train/run_end.h"
 #include "launcher/train/run_reporter.h"
 #include "launcher/train/run_summary.h"
@@ -110,22 +111,12 @@ Outcome refuse_elastic_options(const Config& config) {
   return {};
 }
 
-Outcome train_fixed(const Config& config, Streams& streams) {
-  Outcome failure = refuse_elastic_options(config);
-  if (failure) return failure;
-  PreparedRun job;
-  failure = prepare_run(config, random_lineage(), streams, job);
-  if (failure) return failure;
+// From the first worker to the last. Fills `printed` with the summary, if there is one.
+Outcome run_fixed(PreparedRun& job, std::string& printed, Streams& streams) {
   const trainer::TrainOptions& options = job.request.options;
-  if (job.steps_before() >= options.steps) {
-    tell_idle_run(job, streams);
-    return {};
-  }
-  failure = make_directory(job);
-  if (failure) return failure;
   log_plan(job, streams);
   if (job.checkpoints && job.checkpoints->start) {
-    streams.log << resumed_event(*job.checkpoints, job.plan) << std::endl;
+    print_event(streams, resumed_event(*job.checkpoints, job.plan));
   }
 
   RunReporter reporter({options.steps, options.evaluate_every,
@@ -139,17 +130,47 @@ Outcome train_fixed(const Config& config, Streams& streams) {
   reporter.on_end();
   if (end.failure) return end.failure;
 
+  Outcome failure;
   if (!job.request.trace.empty()) failure = write_trace(job, streams);
   RunSummary summary = summary_of(job, reporter, end.finished);
   if (committer) summary.checkpoints = committer->counts();
-  streams.out << (job.request.json ? summary_json(summary) + "\n" : summary_text(summary));
+  const bool has_saved = summary.checkpoints && summary.checkpoints->last_step;
+  if (summary.steps < options.steps && has_saved) summary.resume = resume_command(job.config);
+  printed = summary_text(summary);
+  streams.out << (job.request.json ? summary_json(summary) + "\n" : printed);
   if (!failure) failure = failure_of_last_checkpoint(committer.get());
   if (failure || summary.steps == options.steps) return failure;
   return stopped_early(summary.steps, options.steps, end.stop_signal);
 }
 
+Outcome train_fixed(const Config& config, Streams& streams) {
+  Outcome failure = refuse_elastic_options(config);
+  if (failure) return failure;
+  PreparedRun job;
+  failure = prepare_run(config, random_lineage(), streams, job);
+  if (failure) return failure;
+  if (job.steps_before() >= job.request.options.steps) {
+    tell_idle_run(job, streams);
+    return {};
+  }
+  failure = make_directory(job);
+  if (failure) return failure;
+  std::string summary;
+  failure = run_fixed(job, summary, streams);
+  return leave_word(job.directory, job.config, summary, std::move(failure));
+}
+
+bool is_fixed(const Config& config) { return config.setting("etcd").text == "none"; }
+
 Outcome run(const Config& config, Streams& streams) {
-  return config.setting("etcd").text == "none" ? train_fixed(config, streams) : train_elastic(config, streams);
+  return is_fixed(config) ? train_fixed(config, streams) : train_elastic(config, streams);
+}
+
+Outcome check(const Config& config) {
+  if (!is_fixed(config)) return check_elastic(config);
+  Outcome failure = refuse_elastic_options(config);
+  PreparedRun run;
+  return failure ? failure : check_run(config, run);
 }
 
 }  // namespace
@@ -162,21 +183,26 @@ Command train_command() {
       "Starts an etcd (or uses the one of --etcd), creates a job there and one process per worker, and stays until the "
       "job is finished; then it prints the result. Workers may come and go meanwhile: everstep worker, scale and "
       "drain, "
-      "signals, notices of the cloud, deaths. The others go on under a new plan, made as everstep plan does; after a "
-      "death "
-      "from the newest checkpoint. If the etcd of --etcd has the job already, these are more workers for it. Ctrl-C or "
-      "SIGTERM saves and ends the job after the current window, a second one ends the local workers at once. With "
-      "--etcd=none there is no etcd, and a worker that dies or is silent for too long ends the run.\n"
+      "signals, notices of the cloud, deaths. The others go on under a new plan, made as everstep plan does. Who "
+      "leaves in order hands its state over. After a death the others put its state together from the copies that "
+      "they have in memory (--redundancy), and run at most the window at hand again, two at worst; only if more die at "
+      "once than there are copies do they go back to the newest checkpoint. If the etcd of --etcd has the job already, "
+      "these are more workers for it. With --etcd=none there is no etcd, and a worker that dies or is silent for too "
+      "long ends the run.\n"
+      "Ctrl-C, SIGTERM or everstep stop saves and ends the job after the current window (exit code 75), a second "
+      "signal ends the local workers at once. However it ends before its last step, it prints the command that goes on "
+      "from the newest checkpoint, and everstep status --dir tells it later.\n"
       "The output directory has metrics.jsonl with an object per update, config.txt with the configuration in force, "
-      "and a log per worker. Speed and busy share in the result leave out the first tenth of the updates (at least "
-      "one, at most ten) and the last one, where the pipeline fills and drains.\n"
+      "a log per worker, job.conf with the address of the job while it runs, and end.json with how it ended. Lines of "
+      "logs begin with the time (UTC). Speed and busy share in the result leave out the first tenth of the updates (at "
+      "least one, at most ten) and the last one, where the pipeline fills and drains.\n"
       "The whole state is saved while training goes on, at the end and when it is stopped, in --checkpoint-dir or, "
-      "with "
-      "an etcd, in the output directory, and "
-      "--resume goes on from there, also with another number of workers or another plan; from a checkpoint that was "
-      "taken in the middle of a run, under the same plan, as if nothing had happened. A save that fails is reported "
-      "and tried again later. A step that "
-      "is done again stands in metrics.jsonl twice.";
+      "with an etcd, in the output directory, and --resume goes on from there, also with another number of workers or "
+      "another plan; from a checkpoint that was taken in the middle of a run, under the same plan, as if nothing had "
+      "happened. A save that fails is reported and tried again later. A step that is done again stands in "
+      "metrics.jsonl twice.\n"
+      "Exit codes: 0 all steps are made, 64 and 78 options or data that cannot work, 65 damaged checkpoints, 69 etcd "
+      "or a worker that was lost, 75 stopped on request.";
   spec.examples = {"everstep train --workers=4 --data=examples/corpus.txt",
                    "everstep train --workers=2 --data=corpus.bin --model=gpt2-small --window=32 --steps=1000 --lr=6e-4 "
                    "--eval-every=100 --output=runs/first",
@@ -185,7 +211,7 @@ Command train_command() {
       "everstep train --workers=4 --data=examples/corpus.txt --checkpoint-dir=checkpoints --checkpoint-every=10 "
       "--resume=auto");
   spec.options = train_options();
-  return {spec, run};
+  return {spec, run, {}, check};
 }
 
 }  // namespace everstep::launcher

@@ -58,6 +58,12 @@ Outcome run(const Config& config, Streams& streams) {
   return become_worker_program(std::move(args), streams);
 }
 
+Outcome check(const Config& config) {
+  Outcome failure;
+  read_worker_order(config, failure);
+  return failure;
+}
+
 }  // namespace
 
 Command worker_command() {
@@ -78,7 +84,7 @@ Command worker_command() {
       "--advertise=10.0.0.7 --port-range=4700-4799 --data=/mnt/corpus.bin --checkpoint-dir=/mnt/checkpoints "
       "--notice=aws"};
   spec.options = worker_order_options();
-  return {spec, run};
+  return {spec, run, {}, check};
 }
 
 }  // namespace everstep::launcher

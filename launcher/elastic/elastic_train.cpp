@@ -24,6 +24,7 @@
 #include "launcher/train/data_digest.h"
 #include "launcher/train/host.h"
 #include "launcher/train/prepared_run.h"
+#include "launcher/train/resume_command.h"
 #include "launcher/train/run_end.h"
 #include "launcher/train/run_reporter.h"
 #include "storage/openssl/openssl_hashing.h"
@@ -57,11 +58,12 @@ class ElasticTrain {
     if (failure) return failure;
     if (!found_) log_plan(run_, streams_);
     if (run_.checkpoints && run_.checkpoints->start) {
-      streams_.log << resumed_event(*run_.checkpoints, run_.plan) << std::endl;
+      print_event(streams_, resumed_event(*run_.checkpoints, run_.plan));
     }
     const SignalWatch signals;
     failure = open_job();
-    return failure ? failure : train(signals);
+    if (!failure) failure = train(signals);
+    return leave_word(run_.directory, config_, summary_, std::move(failure));
   }
 
  private:
@@ -155,7 +157,7 @@ class ElasticTrain {
     event.add("job", job_).add("etcd", *run_.config.setting("etcd").text);
     // Only by its certificates anybody gets in, and that file tells where they are.
     if (etcd_) event.add("join", "everstep worker --config=" + job_address_file(run_.directory.path));
-    streams_.log << event.text() << std::endl;
+    print_event(streams_, event.text());
     return {};
   }
 
@@ -188,8 +190,11 @@ class ElasticTrain {
     reporter.on_end();
     if (end.failure) return end.failure;
     const JobEnd facts{run_, *store_, elastic::Keys(job_), end};
-    const RunSummary summary = summarize(facts, reporter, tally);
-    streams_.out << (run_.request.json ? summary_json(summary) + "\n" : summary_text(summary));
+    RunSummary summary = summarize(facts, reporter, tally);
+    const bool has_saved = summary.checkpoints && summary.checkpoints->last_step;
+    if (summary.steps < options.steps && has_saved) summary.resume = resume_command(config_);
+    summary_ = summary_text(summary);
+    streams_.out << (run_.request.json ? summary_json(summary) + "\n" : summary_) << std::flush;
     remove_etcd();
     if (auto failure = check_last_checkpoint(facts, summary)) return failure;
     if (summary.steps >= options.steps) return {};
@@ -229,6 +234,7 @@ class ElasticTrain {
   const std::uint64_t lineage_ = random_lineage();
   std::optional<FoundJob> found_;
   PreparedRun run_;
+  std::string summary_;  // as it was printed; empty: there was none
   std::string etcd_data_;
   std::unique_ptr<EtcdServer> etcd_;
   std::unique_ptr<elastic::KvStore> store_;
@@ -237,5 +243,16 @@ class ElasticTrain {
 }  // namespace
 
 Outcome train_elastic(const Config& config, Streams& streams) { return ElasticTrain(config, streams).run(); }
+
+Outcome check_elastic(const Config& config) {
+  Outcome failure;
+  const ElasticOptions options = read_elastic_options(config, failure);
+  if (failure) return failure;
+  const Config whole = with_elastic_defaults(config, options.etcd, random_lineage(), failure);
+  Values values(whole);
+  if (!failure) read_job_name(whole, values, failure);
+  PreparedRun run;
+  return failure ? failure : check_run(whole, run);
+}
 
 }  // namespace everstep::launcher

@@ -8,4 +8,7 @@ namespace everstep::launcher {
 // there or joins it, starts workers and stays until they have ended. Nothing that it started lives when it returns.
 Outcome train_elastic(const Config& config, Streams& streams);
 
+// What it refuses before it looks at etcd or checkpoints.
+Outcome check_elastic(const Config& config);
+
 }  // namespace everstep::launcher

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "launcher/elastic/ended_run.h"
 #include "launcher/elastic/job_setup.h"
 #include "launcher/elastic/patient_store.h"
 #include "launcher/elastic/store_connection.h"
@@ -23,14 +24,29 @@ std::vector<OptionSpec> stored_options() {
   return options;
 }
 
+Error no_job_in(const std::string& directory) {
+  switch (phase_of(directory)) {
+    case RunPhase::kEnded:
+      return invalid_argument("the run in " + directory + " has ended",
+                              "everstep status --dir=" + directory + " tells how, and how to go on");
+    case RunPhase::kStarting:
+      return invalid_argument("the job of the run in " + directory + " is not there yet", "try again in a moment");
+    case RunPhase::kFixed:
+      return invalid_argument("the run in " + directory + " has no etcd (--etcd=none): there is nobody to ask",
+                              "its metrics.jsonl and the workers' logs tell how it goes; Ctrl-C stops it");
+    case RunPhase::kNone:
+    case RunPhase::kRunning:
+      break;
+  }
+  return invalid_argument("no job runs in " + directory + ": there is no " + job_address_file(directory),
+                          "--dir names what everstep train has as --output");
+}
+
 // The configuration with the address that a run's directory tells.
 Result<Config> config_from(const std::string& directory, Config config) {
   const std::string path = job_address_file(directory);
   auto text = read_file(path, kLargestFile);
-  if (!text && text.error().code == ErrorCode::kNotFound) {
-    return invalid_argument("no job runs in " + directory + ": there is no " + path,
-                            "--dir names what everstep train has as --output");
-  }
+  if (!text && text.error().code == ErrorCode::kNotFound) return no_job_in(directory);
   if (!text) return text.error();
   const CommandSpec spec{.name = config.command, .options = stored_options()};
   const auto told = merge_config(spec, {.args = {}, .file = ConfigFile{path, *std::move(text)}});
@@ -79,13 +95,22 @@ std::vector<OptionSpec> job_address_options(std::vector<OptionSpec> others) {
   return options;
 }
 
+Outcome check_job_address(const Config& config) {
+  Outcome failure;
+  if (!config.is_set("dir")) {
+    read_options(config, failure);
+    return failure;
+  }
+  Values values(config);
+  values.path("dir");
+  return values.failure() ? values.failure() : refuse_both(config);
+}
+
 JobAddress read_job_address(const Config& config, Outcome& failure) {
   if (!config.is_set("dir")) return read_options(config, failure);
-  Values values(config);
-  const std::string directory = values.path("dir");
-  failure = values.failure();
-  if (!failure) failure = refuse_both(config);
+  failure = check_job_address(config);
   if (failure) return {};
+  const std::string directory = *config.setting("dir").text;
   const auto located = config_from(directory, config);
   if (!located) {
     failure = config.blame("dir", located.error());
@@ -146,7 +171,7 @@ Result<elastic::View> look_at_job(elastic::KvStore& store, const elastic::Keys& 
   if (!reply) return reply.error();
   elastic::View view;
   view.replace(std::move(reply->reads.at(0)), reply->revision);
-  if (view.find(keys.spec()) == nullptr) return no_such_job(job);
+  if (view.find(keys.spec()) == nullptr) return no_such_job(store, job);
   return view;
 }
 

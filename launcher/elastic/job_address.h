@@ -24,6 +24,8 @@ struct JobAddress {
 // `everstep train`, and stands for the rest.
 std::vector<OptionSpec> job_address_options(std::vector<OptionSpec> others = {});
 
+// Refuses what says the same twice, or nothing.
+Outcome check_job_address(const Config& config);
 JobAddress read_job_address(const Config& config, Outcome& failure);
 // The same for a command that needs a job.
 JobAddress read_named_job(const Config& config, Outcome& failure);

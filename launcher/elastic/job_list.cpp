@@ -22,6 +22,14 @@ std::string plan_of(const JobStatus& job) {
   return describe(plan.kind, plan.depth, plan.pipelines, plan.width);
 }
 
+Result<elastic::View> look_at_all(elastic::KvStore& store) {
+  auto reply = transact_patiently(store, {{}, {elastic::list(std::string(elastic::kAllJobs))}, {}});
+  if (!reply) return reply.error();
+  elastic::View view;
+  view.replace(std::move(reply->reads.at(0)), reply->revision);
+  return view;
+}
+
 }  // namespace
 
 std::vector<std::string> job_names(const elastic::View& view) {
@@ -36,17 +44,21 @@ std::vector<std::string> job_names(const elastic::View& view) {
   return names;
 }
 
+Result<std::vector<std::string>> list_job_names(elastic::KvStore& store) {
+  const auto view = look_at_all(store);
+  if (!view) return view.error();
+  return job_names(*view);
+}
+
 Result<std::vector<JobStatus>> list_jobs(elastic::KvStore& store, const JobSecret& secret) {
-  auto reply = transact_patiently(store, {{}, {elastic::list(std::string(elastic::kAllJobs))}, {}});
-  if (!reply) return reply.error();
-  elastic::View view;
-  view.replace(std::move(reply->reads.at(0)), reply->revision);
+  const auto view = look_at_all(store);
+  if (!view) return view.error();
   std::vector<JobStatus> jobs;
-  for (const std::string& name : job_names(view)) jobs.push_back(read_job_status(view, name, secret));
+  for (const std::string& name : job_names(*view)) jobs.push_back(read_job_status(*view, name, secret));
   return jobs;
 }
 
-std::string job_list_text(const std::vector<JobStatus>& jobs) {
+std::string job_list_text(const std::vector<JobStatus>& jobs, std::size_t columns) {
   if (jobs.empty()) return "no jobs\n";
   Table table;
   table.columns = {
@@ -56,7 +68,7 @@ std::string job_list_text(const std::vector<JobStatus>& jobs) {
                           job.generation ? std::to_string(job.generation->group.attempt.generation.value) : "-",
                           plan_of(job)});
   }
-  return to_text(table);
+  return to_text(table, columns);
 }
 
 storage::Json job_list_json(const std::vector<JobStatus>& jobs) {

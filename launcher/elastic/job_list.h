@@ -12,10 +12,13 @@ namespace everstep::launcher {
 // out.
 std::vector<std::string> job_names(const elastic::View& view);
 
+// Those of an etcd.
+Result<std::vector<std::string>> list_job_names(elastic::KvStore& store);
+
 // All jobs of an etcd, as they were at one instant.
 Result<std::vector<JobStatus>> list_jobs(elastic::KvStore& store, const JobSecret& secret);
 
-std::string job_list_text(const std::vector<JobStatus>& jobs);
+std::string job_list_text(const std::vector<JobStatus>& jobs, std::size_t columns = 0);
 storage::Json job_list_json(const std::vector<JobStatus>& jobs);
 
 }  // namespace everstep::launcher

@@ -8,7 +8,9 @@
 
 #include "base/text.h"
 #include "base/version.h"
+#include "launcher/checkpoint/stored_jobs.h"
 #include "launcher/elastic/elastic_options.h"
+#include "launcher/elastic/job_list.h"
 #include "launcher/elastic/patient_store.h"
 #include "launcher/train/resume_rules.h"
 #include "storage/openssl/openssl_hashing.h"
@@ -73,8 +75,12 @@ std::string settings_that_differ(const Settings& theirs, const Settings& mine) {
 
 }  // namespace
 
-Error no_such_job(const std::string& job) {
-  return not_found("there is no job '" + job + "' in this etcd", "everstep status lists those that are");
+Error no_such_job(elastic::KvStore& store, const std::string& job) {
+  Error error = not_found("there is no job '" + job + "' in this etcd", "everstep job ls lists those that are");
+  const auto jobs = list_job_names(store);
+  const std::string hint = jobs ? job_hint(job, *jobs) : "";
+  if (!hint.empty()) error.hint = hint;
+  return error;
 }
 
 elastic::JobSpec spec_of(const Config& config, std::uint64_t lineage, Generation first_generation,
@@ -165,7 +171,7 @@ Result<RemovedJob> remove_job(elastic::KvStore& store, const std::string& job, b
                                                  elastic::list(keys.prefix()), elastic::get(keys.finished())},
                                                 {}});
   if (!found) return found.error();
-  if (found->reads.at(2).empty()) return no_such_job(job);
+  if (found->reads.at(2).empty()) return no_such_job(store, job);
   const std::size_t members = found->reads.at(1).size();
   if (members > 0 && !force) {
     return invalid_argument("job '" + job + "' has " + std::to_string(members) +

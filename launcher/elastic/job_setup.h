@@ -50,8 +50,8 @@ struct RemovedJob {
 // Removes all keys of a job. Refuses (kInvalidArgument) while it has members, unless `force`. kNotFound: no such job.
 Result<RemovedJob> remove_job(elastic::KvStore& store, const std::string& job, bool force);
 
-// kNotFound, in the words that all commands use.
-Error no_such_job(const std::string& job);
+// kNotFound, in the words that all commands use, with the jobs of the store that may be meant.
+Error no_such_job(elastic::KvStore& store, const std::string& job);
 
 // Settings of a spec as the configuration of `everstep train`, with those of a host from `host`.
 Result<Config> config_of(const elastic::JobSpec& spec, const std::vector<Setting>& host);

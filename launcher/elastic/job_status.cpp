@@ -127,6 +127,9 @@ void tell_state(const Situation& seen, bool is_finished, JobStatus& status) {
   } else if (seen.is_damaged || !status.spec) {
     status.state = "damaged";
     status.why = status.spec ? "its generation or its HEAD cannot be read" : "its spec cannot be read";
+  } else if (seen.members.empty() && seen.drain && seen.drain->ends_job) {
+    status.state = "stopped";
+    status.why = seen.drain->reason;
   } else if (seen.members.empty()) {
     status.state = "no workers";
     status.why = "everstep worker adds one";
@@ -220,6 +223,11 @@ std::size_t connected_members(const Situation& seen) {
 std::string short_id(const WorkerId& id) {
   constexpr std::size_t kDigits = 8;
   return to_string(id).substr(0, kDigits);
+}
+
+std::string checkpoints_of(const JobStatus& status) {
+  const std::string* directory = setting(status.spec, "checkpoint-dir");
+  return directory == nullptr ? "" : *directory + "/" + status.job;
 }
 
 const WorkerStatus* JobStatus::leader() const {

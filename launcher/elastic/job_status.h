@@ -44,7 +44,7 @@ struct ComingGeneration {
 // What the keys of a job tell. All texts are as the workers wrote them: status_text makes them fit for a terminal.
 struct JobStatus {
   std::string job;
-  std::string state;                     // "training", "draining", "waiting for workers", "finished", …
+  std::string state;                     // "training", "draining", "waiting for workers", "finished", "stopped", …
   std::string why;                       // what it waits for, or who is leaving; empty if there is nothing to say
   std::optional<elastic::JobSpec> spec;  // nothing: it cannot be read
   std::optional<elastic::ProgressRecord> progress;
@@ -60,6 +60,10 @@ struct JobStatus {
   std::optional<elastic::DrainRecord> drain;
   std::vector<QuarantinedHost> quarantines;
   bool is_checked = false;  // members without the right MAC are left out
+  std::string resume{};     // the command that goes on, for a job that nobody works for; empty: none
+
+  // Finished or stopped: it does nothing more unless somebody begins anew.
+  bool is_over() const { return state == "finished" || state == "stopped"; }
 
   const WorkerStatus* leader() const;
 };
@@ -67,8 +71,11 @@ struct JobStatus {
 // Pure. `view` holds the job's live keys, and may hold more.
 JobStatus read_job_status(const elastic::View& view, const std::string& job, const JobSecret& secret);
 
-// For people. `--watch` prints the same again and again.
-std::string status_text(const JobStatus& status);
+// The job's checkpoints as its spec names them, "DIR/JOB"; empty: the spec cannot be read.
+std::string checkpoints_of(const JobStatus& status);
+
+// For people, on a terminal of so many columns (0: of any). `--watch` prints the same again and again.
+std::string status_text(const JobStatus& status, std::size_t columns = 0);
 storage::Json status_json(const JobStatus& status);
 
 // The first eight digits of a worker's id: what people type.

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "launcher/elastic/job_status.h"
+#include "launcher/elastic/status_lines.h"
 #include "launcher/printable.h"
 #include "launcher/survival_text.h"
 #include "launcher/table.h"
@@ -36,18 +37,7 @@ std::string base_text(const elastic::Base& base) {
   return "copies in memory";
 }
 
-// "  step        120 of 1000", with what is unknown left out.
-class Lines {
- public:
-  void add(std::string_view name, const std::string& value) {
-    constexpr std::size_t kWidth = 12;
-    text_ += "  " + std::string(name) + std::string(kWidth - name.size(), ' ') + printable(value) + "\n";
-  }
-  std::string take() { return std::move(text_); }
-
- private:
-  std::string text_;
-};
+using Lines = StatusLines;  // what is unknown is left out
 
 void add_progress(const JobStatus& status, Lines& lines) {
   if (!status.progress) return;
@@ -82,10 +72,8 @@ void add_head(const JobStatus& status, Lines& lines) {
     lines.add("HEAD", "no checkpoint yet");
     return;
   }
-  lines.add("HEAD", (status.head_step ? "step " + std::to_string(*status.head_step) + ", " : std::string()) +
-                        "position " + std::to_string(status.head->position.value) + ", checkpoint " +
-                        std::to_string(status.head->sequence) + " of the job, generation " +
-                        std::to_string(status.head->generation.value));
+  lines.add("HEAD", head_text(status.head_step, status.head->position, status.head->sequence, status.head->generation));
+  if (!status.resume.empty()) lines.add("resume", status.resume);
 }
 
 void add_change(const JobStatus& status, Lines& lines) {
@@ -244,7 +232,7 @@ Json quarantine_json(const QuarantinedHost& one) {
 
 }  // namespace
 
-std::string status_text(const JobStatus& status) {
+std::string status_text(const JobStatus& status, std::size_t columns) {
   Lines lines;
   add_progress(status, lines);
   add_straggler(status, lines);
@@ -253,7 +241,7 @@ std::string status_text(const JobStatus& status) {
   add_change(status, lines);
   std::string text = "job " + status.job + ": " + printable(status.state) +
                      (status.why.empty() ? "" : " (" + printable(status.why) + ")") + "\n" + lines.take();
-  if (!status.workers.empty()) text += "\n" + to_text(worker_table(status));
+  if (!status.workers.empty()) text += "\n" + to_text(worker_table(status), columns);
   return text +
          (status.is_checked ? "authenticity checked\n" : "authenticity not checked: there is no --secret-file\n");
 }
@@ -268,6 +256,7 @@ Json status_json(const JobStatus& status) {
       .set("generation", status.generation ? generation_json(*status.generation) : Json(nullptr))
       .set("leader", status.leader() == nullptr ? Json(nullptr) : Json(to_string(status.leader()->record.id)))
       .set("head", status.head ? head_json(status) : Json(nullptr))
+      .set("resume", status.resume.empty() ? Json(nullptr) : Json(status.resume))
       .set("coming", status.coming ? coming_json(*status.coming) : Json(nullptr))
       .set("drain", status.drain ? drain_json(*status.drain) : Json(nullptr))
       .set("quarantines", array_of(status.quarantines, quarantine_json))

@@ -127,7 +127,7 @@ std::vector<std::string> worker_order_arguments(const Config& config) {
 Result<JoinedJob> read_job(elastic::KvStore& store, const WorkerOrder& order) {
   auto found = find_job(store, order.job, order.secret);
   if (!found) return found.error();
-  if (!*found) return no_such_job(order.job);
+  if (!*found) return no_such_job(store, order.job);
   JoinedJob job;
   job.found = **std::move(found);
   // A spec of another build may have settings that this one does not know: that is not what is wrong then.

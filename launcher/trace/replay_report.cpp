@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "launcher/commands/planning_options.h"
+#include "launcher/train/plan_request.h"
 #include "launcher/train/train_plan.h"
 #include "scheduler/goodput.h"
 #include "scheduler/plan.h"

@@ -41,7 +41,8 @@ struct ReplayReport {
 
 ReplayReport report_of(const ReplayRequest& request, const ReplayResult& result);
 
-std::string report_text(const ReplayRequest& request, const ReplayResult& result, const ReplayReport& report);
+std::string report_text(const ReplayRequest& request, const ReplayResult& result, const ReplayReport& report,
+                        std::size_t columns = 0);
 storage::Json report_json(const ReplayRequest& request, const ReplayResult& result, const ReplayReport& report);
 
 }  // namespace everstep::launcher

@@ -134,14 +134,15 @@ Json to_json(const Sum& sum) {
 
 }  // namespace
 
-std::string report_text(const ReplayRequest& request, const ReplayResult& result, const ReplayReport& report) {
+std::string report_text(const ReplayRequest& request, const ReplayResult& result, const ReplayReport& report,
+                        std::size_t columns) {
   const ReplayFigures& figures = report.figures;
   std::string text = trace_lines(request);
   text += "job        emulated, " + *request.train.setting("emulate").text + " ms a stage; " +
           counted(figures.steps, "update", "updates") + " of " + std::to_string(result.record.window) +
           " minibatches, " + seconds_text(figures.shortest_step) + " to " + seconds_text(figures.longest_step) +
           " s each; " + counted(std::ssize(figures.changes), "generation", "generations") + " after the first\n\n";
-  text += to_text(change_table(figures)) +
+  text += to_text(change_table(figures), columns) +
           "phases as the job tells them, of the last attempt; stalls and redone work from the times of updates\n\n";
   text += "goodput    " + fixed_text(report.goodput, 4) + " = 1 - (" + seconds_text(figures.stalls()) +
           " s stalled + " + seconds_text(figures.redone_seconds()) + " s redone + " + seconds_text(figures.pauses) +
@@ -157,7 +158,7 @@ std::string report_text(const ReplayRequest& request, const ReplayResult& result
           fixed_text(100 * report.late_share, 2) + " % of the workers' time, " +
           fixed_text(100 * report.late_share_scaled, 1) + " % if each took " + number_text(request.speedup, 3) +
           " times as long\n";
-  text += verdict_lines(result) + "\n" + to_text(peer_table(report, result.ended.empty())) +
+  text += verdict_lines(result) + "\n" + to_text(peer_table(report, result.ended.empty()), columns) +
           "the others' costs are theirs, of other models and machines; here a small state moves between processes\n";
   return text;
 }

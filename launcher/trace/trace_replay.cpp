@@ -7,12 +7,12 @@
 
 #include "base/log_line.h"
 #include "base/text.h"
-#include "launcher/commands/planning_options.h"
 #include "launcher/elastic/elastic_supervisor.h"
 #include "launcher/elastic/generation_report.h"
 #include "launcher/progress_line.h"
 #include "launcher/trace/trace_job.h"
 #include "launcher/train/host.h"
+#include "launcher/train/plan_request.h"
 #include "launcher/train/train_plan.h"
 
 namespace everstep::launcher {
@@ -248,7 +248,7 @@ class TraceReplay {
   void tell(const LogLine& event) { tell(event.text()); }
   void tell(const std::string& event) {
     line_.clear();
-    streams_.log << event << std::endl;
+    print_event(streams_, event);
   }
 
   void show(const std::string& what) {

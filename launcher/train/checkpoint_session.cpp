@@ -28,7 +28,7 @@ Result<storage::CatalogEntry> find_newest(std::optional<Version> step, Streams& 
       event.add("position", damage.name->position.value);
       session.rejected.push_back(*damage.name);
     }
-    streams.log << event.text() << std::endl;
+    print_event(streams, event.text());
   };
   const auto accept = [&](const storage::CatalogEntry& entry) -> Status {
     LongWork work(streams, "verifying", entry.manifest.bytes());
@@ -87,7 +87,7 @@ Outcome check_settings(const Config& config, const TrainRequest& request, Stream
   const storage::Settings& stored = session.start->manifest.configuration;
   const Status same = check_same_settings(stored, session.settings);
   if (!same) return config.blame("resume", same.error());
-  if (const auto event = rate_steps_event(session.config, stored)) streams.log << *event << std::endl;
+  if (const auto event = rate_steps_event(session.config, stored)) print_event(streams, *event);
   return {};
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "launcher/files.h"
+#include "launcher/log_time.h"
 #include "launcher/train/host.h"
 #include "launcher/train/signal_watch.h"
 #include "scheduler/op_text.h"
@@ -68,6 +69,8 @@ void write_report(int signal) {
   const Tick now = monotonic_now() / kTicksPerMs;
   FixedLine line;
   // Digits behind the point as in every other line of the log.
+  std::array<char, kLogTimeSize> time{};
+  line.add(write_log_time(wall_clock_ms(), time));
   line.add("t=").add(now / 1000).add(".").add(now % 1000 / 100).add(now % 100 / 10).add(now % 10);
   line.add(kEvent).add(::sigabbrev_np(signal)).add(" worker=").add(scene.worker.data()).add(" pid=").add(::getpid());
   line.add(" generation=").add(scene.generation);

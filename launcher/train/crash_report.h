@@ -8,7 +8,7 @@
 
 // What a signal that means a bug or a broken machine (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT) leaves of a worker: one
 // line in its log that says who it was, in which generation and at which step, and the op at hand:
-//   t=12.345 event=crashed signal=SIGSEGV worker=w2 pid=4711 generation=3 step=120 op=F119.0.3@2 op_is=running
+//   time=… t=12.345 event=crashed signal=SIGSEGV worker=w2 pid=4711 generation=3 step=120 op=F119.0.3@2 op_is=running
 // For the others it is a loss like any other.
 namespace everstep::launcher {
 

@@ -42,7 +42,7 @@ Outcome check_data(const Config& config, const TrainRequest& request) {
   return {};
 }
 
-Outcome prepare_run(const Config& config, std::uint64_t lineage, Streams& streams, PreparedRun& run) {
+Outcome check_run(const Config& config, PreparedRun& run) {
   Outcome failure;
   run.config = config;
   run.request = read_train_request(config, host_memory_bytes(), failure);
@@ -51,8 +51,11 @@ Outcome prepare_run(const Config& config, std::uint64_t lineage, Streams& stream
   if (!plan) return plan.error();
   run.plan = *std::move(plan);
   failure = check_pipelines(config, run);
-  if (!failure) failure = check_data(config, run.request);
-  if (failure) return failure;
+  return failure ? failure : check_data(config, run.request);
+}
+
+Outcome prepare_run(const Config& config, std::uint64_t lineage, Streams& streams, PreparedRun& run) {
+  if (Outcome failure = check_run(config, run)) return failure;
   run.lineage = lineage;
   return run.request.checkpoints ? open_checkpoints(config, run, streams) : Outcome();
 }
@@ -64,26 +67,28 @@ Outcome make_directory(PreparedRun& run) {
       make_run_directory(is_named ? run.request.output : default_run_path(std::time(nullptr), run.lineage), goes_on);
   if (!directory) return run.config.blame("output", directory.error());
   run.directory = *std::move(directory);
+  auto lock = RunLock::take(run.directory.path);
+  if (!lock) return run.config.blame("output", lock.error());
+  run.lock = std::move(lock).value();
   if (const Status kept = write_file(run.directory.config(), print_config(run.config)); !kept) return kept.error();
   return {};
 }
 
 void log_plan(const PreparedRun& run, Streams& streams) {
   const scheduler::Plan& plan = run.plan.plan;
-  streams.log << LogLine("plan_chosen")
-                     .add("plan", describe(plan.kind, plan.depth, plan.pipelines, plan.width))
-                     .add("window", plan.window)
-                     .add("workers", run.workers())
-                     .add("reason", run.plan.reason)
-                     .text()
-              << std::endl;
+  print_event(streams, LogLine("plan_chosen")
+                           .add("plan", describe(plan.kind, plan.depth, plan.pipelines, plan.width))
+                           .add("window", plan.window)
+                           .add("workers", run.workers())
+                           .add("reason", run.plan.reason)
+                           .text());
   const int idle = run.request.workers - run.workers();
-  if (idle > 0) streams.log << LogLine("workers_not_needed").add("workers", idle).text() << std::endl;
+  if (idle > 0) print_event(streams, LogLine("workers_not_needed").add("workers", idle).text());
 }
 
 void tell_idle_run(const PreparedRun& run, Streams& streams) {
-  streams.log << LogLine("nothing_to_do").add("step", run.steps_before()).add("steps", run.request.options.steps).text()
-              << std::endl;
+  print_event(streams,
+              LogLine("nothing_to_do").add("step", run.steps_before()).add("steps", run.request.options.steps).text());
   const storage::Manifest& last = run.checkpoints->start->manifest;
   streams.out << (run.request.json ? idle_summary_json(last) + "\n" : idle_summary_text(last));
 }

@@ -6,6 +6,7 @@
 #include "launcher/command.h"
 #include "launcher/train/checkpoint_session.h"
 #include "launcher/train/run_directory.h"
+#include "launcher/train/run_word.h"
 #include "launcher/train/train_plan.h"
 
 namespace everstep::launcher {
@@ -17,6 +18,7 @@ struct PreparedRun {
   TrainPlan plan;
   std::uint64_t lineage = 0;
   RunDirectory directory;
+  RunLock lock;  // of the directory
   std::optional<CheckpointSession> checkpoints;
 
   // A run that goes on has been here before.
@@ -28,6 +30,10 @@ struct PreparedRun {
 
 // What can be checked before there is a plan or a checkpoint directory: the data, above all.
 Outcome check_data(const Config& config, const TrainRequest& request);
+
+// Reads the request, plans, and checks all that neither etcd nor checkpoints are needed for: the first part of
+// prepare_run. Leaves nothing behind.
+Outcome check_run(const Config& config, PreparedRun& run);
 
 // Reads the request, plans, and finds where to start. Everything that can be checked is, before the run's directory is
 // made: a refusal leaves nothing behind. `lineage` is for a run that starts at the beginning.

@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <set>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "launcher/checkpoint/stored_jobs.h"
 #include "launcher/checkpoint/stored_model.h"
 #include "launcher/elastic/elastic_defaults.h"
 #include "launcher/elastic/elastic_options.h"
+#include "launcher/nearest.h"
 #include "launcher/train/train_request.h"
 
 namespace everstep::launcher {
@@ -28,26 +29,6 @@ bool is_among(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// HEAD is only a mirror of etcd's: the directories of lineages are enough to go on from.
-bool holds_job(const Path& directory) {
-  std::error_code ignored;
-  if (std::filesystem::is_regular_file(directory / "HEAD", ignored)) return true;
-  const auto is_lineage = [&](const std::filesystem::directory_entry& entry) {
-    return std::filesystem::is_directory(entry.path() / "ledger", ignored);
-  };
-  const auto entries = std::filesystem::directory_iterator(directory, ignored);
-  return std::any_of(begin(entries), end(entries), is_lineage);
-}
-
-std::vector<std::string> jobs_in(const Path& directory) {
-  std::set<std::string> jobs;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
-    if (holds_job(entry.path())) jobs.insert(entry.path().filename().string());
-  }
-  return {jobs.begin(), jobs.end()};
-}
-
 Result<StoredPlace> choose_job(const Path& directory, const std::string& job) {
   if (!job.empty()) return StoredPlace{directory.string(), job};
   const std::vector<std::string> jobs = jobs_in(directory);
@@ -56,9 +37,7 @@ Result<StoredPlace> choose_job(const Path& directory, const std::string& job) {
     return invalid_argument(directory.string() + " holds no job's checkpoints",
                             "name what --checkpoint-dir of everstep train named");
   }
-  std::string all;
-  for (const std::string& one : jobs) all += (all.empty() ? "" : ", ") + one;
-  return invalid_argument(directory.string() + " holds several jobs: " + all, "name one with --job");
+  return invalid_argument(directory.string() + " holds several jobs: " + comma_list(jobs), "name one with --job");
 }
 
 StoredPlace place_in_job(const Path& job, const std::optional<std::string>& checkpoint) {

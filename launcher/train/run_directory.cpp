@@ -25,6 +25,7 @@ Result<RunDirectory> make_run_directory(const std::string& path, bool goes_on) {
   const std::array files{directory.metrics(), directory.config(), directory.worker_log(0)};
   const auto* old = std::find_if(files.begin(), files.end(),
                                  [&](const std::string& file) { return std::filesystem::exists(file, error); });
+  if (goes_on) std::filesystem::remove(directory.end(), error);  // the word of the run before
   if (goes_on || old == files.end()) return directory;
   return invalid_argument(path + " already holds a run: " + *old + " exists", "name another directory, or remove it");
 }

@@ -14,6 +14,7 @@ struct RunDirectory {
 
   std::string metrics() const { return path + "/metrics.jsonl"; }
   std::string config() const { return path + "/config.txt"; }
+  std::string end() const { return path + "/end.json"; }  // once it has ended: see RunWord
   std::string worker_log(int rank) const { return path + "/worker-" + std::to_string(rank) + ".log"; }
   std::string worker_trace(int rank) const { return path + "/worker-" + std::to_string(rank) + ".ops"; }
 };

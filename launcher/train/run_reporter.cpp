@@ -58,13 +58,13 @@ void RunReporter::show(const trainer::StepReport& report) {
   if (line_.is_visible()) {
     line_.show(shape_ + progress_text(report, statistics_, run_.steps, streams_.log_columns));
   } else {
-    streams_.log << progress_event(report, statistics_, run_.steps, generation_) << std::endl;
+    print_event(streams_, progress_event(report, statistics_, run_.steps, generation_));
   }
 }
 
 void RunReporter::note(const std::string& event) {
   line_.clear();
-  streams_.log << event << std::endl;
+  print_event(streams_, event);
 }
 
 void RunReporter::on_end() {

@@ -72,6 +72,7 @@ std::string summary_json(const RunSummary& summary) {
   if (summary.checkpoints) json.set("checkpoints", checkpoints_json(*summary.checkpoints));
   if (summary.elastic) json.set("elastic", elastic_json(*summary.elastic));
   json.set("plan", plan_json(summary.plan)).set("output", summary.output);
+  if (!summary.resume.empty()) json.set("resume", summary.resume);
   return storage::to_text(json, 0);
 }
 
@@ -89,7 +90,8 @@ std::string summary_text(const RunSummary& summary) {
   text += "predicted " + mib_text(summary.predicted_bytes);
   if (summary.checkpoints) text += "\ncheckpoint " + checkpoints_text(*summary.checkpoints);
   if (summary.elastic) text += "\nelastic    " + elastic_text(*summary.elastic);
-  return text + "\noutput     " + summary.output + "\n";
+  text += "\noutput     " + summary.output + "\n";
+  return summary.resume.empty() ? text : text + "resume     " + summary.resume + "\n";
 }
 
 std::string idle_summary_json(const storage::Manifest& last) {

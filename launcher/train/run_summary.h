@@ -29,6 +29,7 @@ struct RunSummary {
   std::optional<CheckpointCounts> checkpoints;  // nothing: none were asked for
   std::optional<ElasticCounts> elastic;         // nothing: the workers were fixed
   std::string output;
+  std::string resume{};  // the command that goes on; empty: all steps are made, or there is nothing to go on with
 };
 
 // One line without a newline.

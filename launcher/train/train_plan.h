@@ -18,8 +18,8 @@ struct TrainPlan {
   std::string reason;                // for people
 };
 
-// The planner's choice within the wishes of the request. Kinds that the planner only compares with (GPipe, interleaved)
-// are laid out over depth x width workers as they stand. Pure: equal requests have equal plans in every process.
+// The planner's choice within the wishes of the request, as report_plan makes it. Pure: equal requests have equal plans
+// in every process.
 Result<TrainPlan> make_train_plan(const TrainRequest& request);
 
 // The same for these workers, whatever their number; plans that are nearly as fast are chosen to move little from

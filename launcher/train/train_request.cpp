@@ -4,11 +4,9 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "launcher/commands/planning_options.h"
 #include "launcher/train/checkpoint_writer.h"
+#include "launcher/train/plan_request.h"
 #include "launcher/values.h"
-#include "scheduler/model_shape.h"
-#include "trainer/fixed_point.h"
 
 namespace everstep::launcher {
 namespace {
@@ -35,22 +33,6 @@ class RequestReader {
  public:
   explicit RequestReader(const Config& config) : config_(config), values_(config) {}
 
-  trainer::ModelConfig model() {
-    trainer::ModelConfig model;
-    model.shape = shape();
-    model.next_sentence = values_.flag("next-sentence");
-    model.dropout = values_.number("dropout", {.min = 0, .max = 0.99});
-    model.precision =
-        values_.choice("precision", {"fp32", "bf16"}) == 0 ? trainer::Precision::kFp32 : trainer::Precision::kBf16;
-    model.recompute = values_.flag("recompute");
-    model.minibatch = integer("minibatch", 1, 65536);
-    model.seed = static_cast<std::uint64_t>(values_.integer("seed", {.min = 0}));
-    if (model.next_sentence && model.shape.family != scheduler::ModelFamily::kBert) {
-      refuse("next-sentence", "only BERT has this head");
-    }
-    return model;
-  }
-
   trainer::AdamOptions adam() {
     trainer::AdamOptions adam;
     adam.weight_decay = values_.number("weight-decay", {.min = 0, .max = 1e3});
@@ -71,23 +53,6 @@ class RequestReader {
     rate.warmup_samples = std::llround(warmup * static_cast<double>(rate.total_samples));
     if (rate.floor > rate.peak) refuse("min-lr", "is above --lr");
     return rate;
-  }
-
-  scheduler::PlanOptions plan(std::int64_t host_memory_bytes, int workers) {
-    scheduler::PlanOptions plan;
-    plan.window = integer("window", 1, 100'000);
-    plan.redundancy = integer("redundancy", 0, 64);
-    plan.synchronous = values_.flag("synchronous");
-    plan.depth = wish("depth");
-    plan.width = wish("width");
-    plan.kind = kind();
-    // One host: tensors go through memory.
-    plan.hardware.link_bytes_per_second = 8'000'000'000;
-    plan.hardware.link_latency = 50'000;
-    plan.hardware.memory_bytes_per_second = 10'000'000'000;
-    plan.hardware.memory_bytes = host_memory_bytes / std::max(1, workers);
-    if (config_.is_set("memory-gib")) plan.hardware.memory_bytes = read_memory_bytes(values_);
-    return plan;
   }
 
   std::optional<trainer::DataOptions> data(bool emulated) {
@@ -153,38 +118,6 @@ class RequestReader {
   Outcome failure() const { return failure_ ? failure_ : values_.failure(); }
 
  private:
-  scheduler::ModelShape shape() {
-    const std::string name = values_.text("model");
-    auto found = scheduler::find_model(name);
-    if (!found) {
-      refuse("model", "unknown model", found.error().hint);
-      return {};
-    }
-    scheduler::ModelShape shape = *found;
-    const auto replace = [&](std::string_view option, int& size, int max) {
-      if (config_.is_set(option)) size = integer(option, 1, max);
-    };
-    replace("layers", shape.layers, 10'000);
-    replace("hidden", shape.hidden, 1 << 20);
-    replace("heads", shape.heads, 1 << 20);
-    replace("sequence", shape.sequence, 1 << 20);
-    replace("vocabulary", shape.vocabulary, 1 << 24);
-    return shape;
-  }
-
-  std::optional<scheduler::ScheduleKind> kind() {
-    if (!config_.is_set("schedule")) return std::nullopt;
-    const auto parsed = scheduler::parse_schedule_kind(values_.text("schedule"));
-    if (!parsed) {
-      refuse("schedule", parsed.error().message, parsed.error().hint);
-      return std::nullopt;
-    }
-    if (*parsed == scheduler::ScheduleKind::kPipedream2bw) {
-      refuse("schedule", "is there to compare with and cannot be trained: its stages update one by one", "use amdp");
-    }
-    return *parsed;
-  }
-
   const Config& config_;
   Values values_;
   Outcome failure_;
@@ -205,7 +138,13 @@ TrainRequest read_train_request(const Config& config, std::int64_t host_memory_b
   RequestReader reader(config);
   TrainRequest request;
   request.workers = reader.integer("workers", 1, kMostLocalWorkers);
-  request.plan = reader.plan(host_memory_bytes, request.workers);
+  failure = reader.failure();
+  if (failure) return request;
+  // One host: its workers share its memory.
+  PlanRequest plan =
+      read_plan_request(config, cpu_device(host_memory_bytes / request.workers), kMostLocalWorkers, failure);
+  if (failure) return request;
+  request.plan = std::move(plan.wishes);
   request.pipelines = reader.wish("pipelines");
   request.shapes = reader.shapes(request.plan.kind);
   request.emulation = reader.emulation();
@@ -213,20 +152,13 @@ TrainRequest read_train_request(const Config& config, std::int64_t host_memory_b
 
   Values& values = reader.values();
   trainer::TrainOptions& options = request.options;
-  options.model = reader.model();
-  options.accumulation =
-      values.flag("reproducible") ? trainer::Accumulation::kFixedPoint : trainer::Accumulation::kFloat;
-  if (options.accumulation == trainer::Accumulation::kFixedPoint && request.plan.window > trainer::kFixedPointAddends) {
-    reader.refuse("window", "with --reproducible it is at most " + std::to_string(trainer::kFixedPointAddends));
-  }
-  options.stash = values.flag("stash");
+  options.model = std::move(plan.model);
+  options.accumulation = plan.accumulation;
+  options.stash = plan.stash;
   options.compare_replicas_every = values.integer("compare-replicas", {.min = 0});
   options.anomalies.explode_factor = values.number("explode", {.min = 0});
   if (options.anomalies.explode_factor > 0 && options.anomalies.explode_factor <= 1) {
     reader.refuse("explode", "every other gradient is larger than the median: it is more than 1, or 0 for none");
-  }
-  if (options.stash && request.plan.kind != scheduler::ScheduleKind::kAmdp) {
-    reader.refuse("stash", "only --schedule=amdp has two versions of the weights");
   }
   options.adam = reader.adam();
   options.steps = values.integer("steps", {.min = 1, .max = kMostSteps});
@@ -252,7 +184,6 @@ TrainRequest read_train_request(const Config& config, std::int64_t host_memory_b
     options.checkpoints = request.checkpoints->policy;
     failure = check_interval(config, options.checkpoints, request.plan.window);
   }
-  if (const Status checked = check(options.model); !failure && !checked) failure = Failure(checked.error());
   if (const Status checked = check(options.learning_rate); !failure && !checked) failure = Failure(checked.error());
   return request;
 }

@@ -9,6 +9,7 @@
 
 #include "base/log_line.h"
 #include "base/text.h"
+#include "launcher/log_time.h"
 #include "launcher/train/crash_report.h"
 #include "launcher/train/host.h"
 
@@ -29,7 +30,7 @@ void on_check_failure(std::string_view message) {
 
 // One write, so that lines of other threads do not fall into it.
 void log_event(const std::string& line) {
-  std::cerr << "t=" + fixed_text(to_seconds(monotonic_now()), 3) + " " + line + "\n" << std::flush;
+  std::cerr << log_time() + "t=" + fixed_text(to_seconds(monotonic_now()), 3) + " " + line + "\n" << std::flush;
 }
 
 void log_recorder(const trainer::FlightRecorder& recorder) {

@@ -11,7 +11,8 @@ namespace everstep::launcher {
 inline constexpr std::size_t kRecordedOps = 256;
 inline constexpr int kTorchThreads = 1;  // bits repeat with a fixed number only
 
-// A line in this worker's log, which is its standard error, with the time in front.
+// A line in this worker's log, which is its standard error, with the time in front: the wall clock's for people, and
+// `t=`, the host's monotonic one, which all its workers share.
 void log_event(const std::string& line);
 void log_recorder(const trainer::FlightRecorder& recorder);
 

@@ -22,8 +22,14 @@ Outcome brew(const Config& config, Streams& streams) {
   if (cups == 7) return Error{ErrorCode::kUnavailable, "the kettle\ndoes not answer", ""};
   if (cups == 8) return invalid_argument("eight cups need a larger pot");
   streams.out << "made " << cups << "\n";
-  streams.log << "event=tea_made\n";
+  print_event(streams, "event=tea_made");
   return {};
+}
+
+Outcome check_brew(const Config& config) {
+  Values values(config);
+  values.integer("cups", {.min = 1, .max = 9});
+  return values.failure();
 }
 
 Outcome drink(const Config&, Streams&) { return {}; }
@@ -44,7 +50,7 @@ std::vector<Command> toy_commands() {
                  .positional = {"WITH", "", 0, 1}},
                 rinse},
                {{.name = "pot dry"}, drink}};
-  return {{toy_spec(), brew},
+  return {{toy_spec(), brew, {}, check_brew},
           {{.name = "drink", .summary = "drink tea", .options = {{"speed", "N", "1", ""}}}, drink},
           pot};
 }
@@ -93,6 +99,33 @@ TEST(CommandLine, PrintsHelpAndVersion) {
   EXPECT_EQ(run({"-h"}), run({"--help"}));
   EXPECT_EQ(run({"brew", "--help"}).out.substr(0, 20), "usage: everstep brew");
   EXPECT_EQ(run({"brew", "-h"}).exit_code, 0);
+}
+
+TEST(CommandLine, HelpIsACommandToo) {
+  EXPECT_EQ(run({"help"}), run({"--help"}));
+  EXPECT_EQ(run({"help", "brew"}), run({"brew", "--help"}));
+  EXPECT_EQ(run({"help", "pot"}), run({"pot", "--help"}));
+  EXPECT_EQ(run({"help", "pot", "rinse"}), run({"pot", "rinse", "--help"}));
+  EXPECT_EQ(run({"help", "berw"}), failed(64, "unknown command 'berw' (hint: did you mean brew?)"));
+}
+
+TEST(CommandLine, AnEventBeginsWithTheTime) {
+  std::ostringstream out;
+  std::ostringstream log;
+  Streams streams{out, log};
+  streams.log_time = [] { return std::string("time=noon "); };
+  run_command_line(toy_commands(), {{"brew", "--cups=2"}, {}}, streams);
+  EXPECT_EQ(log.str(), "time=noon event=tea_made\n");
+}
+
+TEST(CommandLine, HelpFitsANarrowTerminal) {
+  std::ostringstream out;
+  std::ostringstream log;
+  Streams streams{out, log};
+  streams.out_columns = 60;
+  run_command_line(toy_commands(), {{"brew", "--help"}, {}}, streams);
+  std::istringstream lines(out.str());
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 60U) << line;
 }
 
 TEST(CommandLine, RefusesWhatIsNoCommand) {
@@ -175,6 +208,25 @@ TEST_F(CommandFileTest, PrintsTheConfigurationInsteadOfRunning) {
   EXPECT_NE(ended.out.find("# " + path + " line 1\n"), std::string::npos) << ended.out;
   EXPECT_NE(ended.out.find("# EVERSTEP_JSON\n"), std::string::npos) << ended.out;
   EXPECT_EQ(ended.out.find("made"), std::string::npos);
+}
+
+TEST_F(CommandFileTest, RefusesAPrintedConfigurationThatTheCommandWouldRefuse) {
+  const Ended ended = run({"brew", "--print-config", "--cups=0"});
+  EXPECT_EQ(ended.exit_code, 64);
+  EXPECT_EQ(ended.log, "everstep: --cups=0: expected an integer from 1 to 9\n");
+  EXPECT_NE(ended.out.find("# --cups\n"), std::string::npos) << "where it is from is told all the same";
+}
+
+TEST(CommandLine, SaysWhatItIgnores) {
+  std::vector<Command> commands = toy_commands();
+  commands.front().spec.options[3].command_line_only = true;  // svg
+  std::ostringstream out;
+  std::ostringstream log;
+  Streams streams{out, log};
+  run_command_line(commands, {{"brew", "--cups=2"}, {{"EVERSTEP_SVG", "pot.svg"}}}, streams);
+  EXPECT_EQ(log.str(),
+            "event=setting_ignored setting=\"EVERSTEP_SVG=pot.svg\" reason=\"it names a file to write: only the "
+            "command line may\"\nevent=tea_made\n");
 }
 
 }  // namespace

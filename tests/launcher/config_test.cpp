@@ -81,8 +81,18 @@ TEST(Config, IgnoresTheOptionsOfOtherCommands) {
   EXPECT_EQ(refusal({.args = {},
                      .environment = {{"EVERSTEP_DEPTH", "8"}},
                      .file = ConfigFile{"tea.conf", "depth = 4"},
-                     .other_options = {"depth"}}),
+                     .other_options = {{.name = "depth"}}}),
             "accepted");
+}
+
+TEST(Config, KnowsWhatANameIsCalledElsewhere) {
+  CommandSpec spec = toy_spec();
+  spec.options.front().called_elsewhere = {"mugs"};
+  const auto refusal_of = [&](const ConfigSources& sources) { return merge_config(spec, sources).error().line(); };
+  EXPECT_EQ(refusal_of({.args = {}, .environment = {{"EVERSTEP_MUGS", "2"}}}),
+            "unknown environment variable EVERSTEP_MUGS (hint: did you mean EVERSTEP_CUPS?)");
+  EXPECT_EQ(refusal_of({.args = {}, .file = ConfigFile{"tea.conf", "mugs = 2"}}),
+            "tea.conf line 1: unknown name mugs (hint: did you mean cups?)");
 }
 
 TEST(Config, ShowsAValueAsItsOwnerWroteIt) {
@@ -148,8 +158,10 @@ TEST(MergeConfig, TakesFilesToWriteFromTheCommandLineOnly) {
   const auto elsewhere = merge_config(spec, sources);
   ASSERT_TRUE(elsewhere.ok()) << elsewhere.error();
   EXPECT_FALSE(elsewhere->is_set("svg"));
+  EXPECT_EQ(elsewhere->ignored, (std::vector<std::string>{"EVERSTEP_SVG=precious"}));
   sources.args.values["svg"] = "mine";
   EXPECT_EQ(merge_config(spec, sources)->setting("svg").text, "mine");
+  EXPECT_TRUE(merge_config(spec, sources)->ignored.empty()) << "what the command line says wins anyway";
 }
 
 }  // namespace

@@ -43,6 +43,12 @@ examples:
 )");
 }
 
+TEST(Help, NamesNoVariableThatIsIgnored) {
+  CommandSpec spec = toy_spec();
+  spec.options = {{.name = "svg", .value_name = "FILE", .help = "draw the pot", .command_line_only = true}};
+  EXPECT_EQ(command_help(spec).find("EVERSTEP_SVG"), std::string::npos);
+}
+
 TEST(Help, ShowsAValueThatCanBeLeftOutInBrackets) {
   CommandSpec spec = toy_spec();
   spec.options = {{.name = "again", .value_name = "CUP", .help = "refill", .implicit_text = "last"}};
@@ -93,6 +99,16 @@ commands:
 options:
   -h, --help  print this text; after a command, what the command takes
   --version   print the version
+
+everstep help <command> is everstep <command> --help. Exit codes:
+  0   done
+  1   two checkpoints differ (checkpoint diff)
+  64  wrong usage: an option, an argument, or a job or run that is not there
+  65  damaged checkpoints, or what audit or replay found
+  69  etcd, peers or output that cannot be reached, or a wait that was too short
+  70  a bug, a violation in sim, or a broken promise in chaos
+  75  stopped or left on request: safe to start again
+  78  settings or files that cannot work
 )");
 }
 

@@ -128,5 +128,16 @@ TEST(NearestName, FindsTypingMistakesOnly) {
   EXPECT_EQ(nearest_name("x", {"y", "xy"}), "") << "one letter says nothing";
 }
 
+TEST(ParseArgs, KnowsWhatAnOptionIsCalledElsewhere) {
+  CommandSpec spec = toy_spec();
+  spec.options[0].called_elsewhere = {"mugs", "vessels"};
+  spec.options[1].called_elsewhere = {"vessels"};
+  const auto refusal_of = [&](const std::string& arg) { return parse_args(spec, {arg}).error().line(); };
+  EXPECT_EQ(refusal_of("--mugs=2"), "unknown option --mugs (hint: did you mean --cups?)");
+  EXPECT_EQ(refusal_of("--vessels=2"),
+            "unknown option --vessels (hint: did you mean --cups (how many cups to make) or --memory-gib (how much the "
+            "pot holds; the text of this option is long enough to need a second line)?)");
+}
+
 }  // namespace
 }  // namespace everstep::launcher

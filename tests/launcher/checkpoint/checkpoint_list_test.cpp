@@ -89,6 +89,7 @@ TEST_F(CheckpointCommands, SaysWhatIsWrongWithItsArguments) {
   EXPECT_THAT(failure_of({"checkpoint", "ls"}, 64), HasSubstr("--checkpoint-dir is missing"));
   EXPECT_THAT(failure_of({"checkpoint", "ls", "--checkpoint-dir=" + path("none")}, 64), HasSubstr("none"));
   EXPECT_THAT(refusal("ls", {"--job=other"}, 64), HasSubstr("other"));
+  EXPECT_THAT(refusal("ls", {"--job=jobb"}, 64), HasSubstr("did you mean job?"));
   EXPECT_THAT(refusal("ls", {"--job=../x"}, 64), HasSubstr("name of the job"));
   EXPECT_THAT(refusal("ls", {"stray"}, 64), HasSubstr("unexpected argument 'stray'"));
   EXPECT_THAT(refusal("show", {"7"}, 64), HasSubstr("no checkpoint at step 7 (hint: there are those of steps 1)"));

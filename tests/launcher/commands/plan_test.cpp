@@ -1,9 +1,13 @@
 #include <gmock/gmock.h>
 
 #include "launcher/commands/profile_file.h"
+#include "launcher/train/host.h"
+#include "launcher/train/plan_request.h"
+#include "launcher/train/train_plan.h"
 #include "storage/json/json.h"
 #include "storage/json/json_reader.h"
 #include "tests/launcher/commands/command_run.h"
+#include "tests/launcher/train/train_config.h"
 
 namespace everstep::launcher {
 namespace {
@@ -23,7 +27,8 @@ constexpr const char* kProfile = R"({
 })";
 
 TEST_F(PlanCommand, ExplainsThePlanItChose) {
-  const CommandRun run = run_command({"plan", "--workers=8", "--model=gpt-1.56b", "--memory-gib=40", "--per-host=2"});
+  const CommandRun run = run_command({"plan", "--workers=8", "--device=gpu", "--model=gpt-1.56b", "--precision=bf16",
+                                      "--window=128", "--memory-gib=40", "--per-host=2"});
   EXPECT_EQ(run.exit_code, 0) << run.log;
   EXPECT_THAT(run.out, HasSubstr("plan       amdp D=2 P=1 W=4\n"));
   EXPECT_THAT(run.out,
@@ -61,17 +66,78 @@ TEST_F(PlanCommand, AnswersBadInputWithOneLineAndTheRightExitCode) {
   EXPECT_THAT(usage({"plan", "--workers=0"}), HasSubstr("--workers=0: expected an integer from 1 to 16384"));
   EXPECT_THAT(usage({"plan", "--workers=-3"}), HasSubstr("--workers=-3: expected an integer from 1 to 16384"));
   EXPECT_THAT(usage({"plan"}), HasSubstr("--workers is missing"));
-  EXPECT_THAT(usage({"plan", "--workers=2", "--model=gpt5"}), HasSubstr("--model=gpt5: unknown model 'gpt5'"));
-  EXPECT_THAT(usage({"plan", "--workers=2", "--kind=amdq"}), HasSubstr("--kind=amdq: unknown schedule kind"));
+  EXPECT_THAT(usage({"plan", "--workers=2", "--model=gpt5"}),
+              HasSubstr("--model=gpt5: unknown model (hint: one of gpt2-tiny"));
+  EXPECT_THAT(usage({"plan", "--workers=2", "--model=gpt2"}), HasSubstr("did you mean gpt2-small?"));
+  EXPECT_THAT(usage({"plan", "--workers=2", "--kind=amdp"}), HasSubstr("did you mean --schedule?"));
+  EXPECT_THAT(usage({"plan", "--workers=2", "--schedule=amdq"}), HasSubstr("--kind=amdq: unknown schedule kind"));
   EXPECT_THAT(usage({"plan", "--workers=2", "--profile=" + path("missing.json")}), HasSubstr("missing.json"));
   EXPECT_THAT(configuration({"plan", "--workers=2", "--memory-gib=0.25", "--model=gpt2-xl"}),
               HasSubstr("no plan fits into 0.25 GiB per worker"));
   EXPECT_THAT(configuration({"plan", "--workers=32", "--depth=15"}),
-              HasSubstr("depth 15 needs more stages than the model has blocks (14)"));
-  EXPECT_THAT(configuration({"plan", "--workers=3", "--depth=3", "--kind=amdp"}),
+              HasSubstr("depth 15 needs more stages than the model has blocks (10)"));
+  EXPECT_THAT(configuration({"plan", "--workers=3", "--depth=3", "--schedule=amdp"}),
               HasSubstr("AMDP needs a depth of 2 or a multiple of 4"));
   EXPECT_THAT(configuration({"plan", "--workers=2", broken}), HasSubstr("blocks: expected an array"));
   EXPECT_THAT(configuration({"plan", "--workers=2", zero}), HasSubstr("block 0 ('b'): forward time in ns is 0"));
+}
+
+TEST_F(PlanCommand, RefusesWhatAMeasuredProfileSaysAlready) {
+  const std::string profile = "--profile=" + file("mine.json", kProfile);
+  for (const char* option : {"--minibatch=8", "--model=gpt2-xl", "--layers=3", "--tflops=3", "--reproducible"}) {
+    EXPECT_THAT(failure_of({"plan", "--workers=2", profile, option}, 64), HasSubstr("does not go with --profile"));
+  }
+}
+
+// Whatever options both have: the plan that is told is the plan that would run.
+TEST_F(PlanCommand, TellsWhatTrainWouldRun) {
+  const std::vector<std::vector<std::string>> wishes{
+      {"--workers=1"},
+      {"--workers=4"},
+      {"--workers=7", "--window=30", "--redundancy=2"},
+      {"--workers=8", "--schedule=1f1b", "--layers=14", "--hidden=64"},
+      {"--workers=4", "--schedule=interleaved"},
+      {"--workers=4", "--schedule=gpipe", "--width=2", "--recompute"},
+      {"--workers=6", "--model=bert-tiny", "--layers=6", "--synchronous", "--precision=bf16", "--minibatch=2"},
+      {"--workers=4", "--schedule=amdp", "--stash", "--reproducible", "--memory-gib=0.3"},
+  };
+  for (const std::vector<std::string>& args : wishes) {
+    std::vector<std::string> words = args;
+    words.insert(words.begin(), "plan");
+    words.emplace_back("--json");
+    const CommandRun told = run_command(words);
+    ASSERT_EQ(told.exit_code, 0) << told.log;
+    const auto json = storage::parse_json(told.out);
+    ASSERT_TRUE(json.ok()) << json.error();
+    std::vector<std::string> train = args;
+    train.emplace_back("--data=corpus.txt");
+    const auto made = make_train_plan(train_request(train, host_memory_bytes()));
+    ASSERT_TRUE(made.ok()) << made.error();
+    const scheduler::Plan& plan = made->plan;
+    storage::Json cuts = storage::Json::array();
+    for (const int cut : plan.cuts) cuts.append(cut);
+    const storage::Json& shape = *json->find("plan");
+    EXPECT_EQ(*json->find("cuts"), cuts) << testing::PrintToString(args);
+    EXPECT_EQ(*shape.find("kind"), storage::Json(to_string(plan.kind))) << testing::PrintToString(args);
+    EXPECT_EQ(*shape.find("depth"), storage::Json(plan.depth));
+    EXPECT_EQ(*shape.find("width"), storage::Json(plan.width));
+    EXPECT_EQ(*shape.find("peak_bytes"), storage::Json(made->predicted_bytes));
+    EXPECT_EQ(*json->find("window"), storage::Json(plan.window));
+    EXPECT_EQ(*json->find("reason"), storage::Json(made->reason));
+  }
+}
+
+// What both have is one option: the same name, default, meaning and help.
+TEST_F(PlanCommand, HasTheOptionsOfTrain) {
+  const std::vector<OptionSpec> train = train_options();
+  std::size_t shared = 0;
+  for (const OptionSpec& option : plan_command().spec.options) {
+    const auto same = std::ranges::find(train, option.name, &OptionSpec::name);
+    if (same == train.end() || option.name == "workers" || option.name == "json") continue;
+    EXPECT_EQ(option, *same);
+    ++shared;
+  }
+  EXPECT_EQ(shared, model_options().size() + wish_options().size());
 }
 
 TEST(ProfileFile, ReadsBlocksAndRepeatsThem) {

@@ -30,7 +30,7 @@ TEST_F(ScheduleCommand, DrawsTheTimelineAndSaysWhatItIsWorth) {
 }
 
 TEST_F(ScheduleCommand, PrintsOpsThatCanBeReadBack) {
-  const CommandRun run = run_command({"schedule", "--kind=interleaved", "--depth=4", "--chunks=3", "--ops"});
+  const CommandRun run = run_command({"schedule", "--schedule=interleaved", "--depth=4", "--chunks=3", "--ops"});
   const auto schedule = scheduler::parse_schedule(run.out);
   ASSERT_TRUE(schedule.ok()) << schedule.error();
   EXPECT_EQ(schedule->request.window, 16);
@@ -66,7 +66,7 @@ TEST_F(ScheduleCommand, ComparesAllKinds) {
 
 TEST_F(ScheduleCommand, UsesFewColumnsForLongTimes) {
   const CommandRun run = run_command(
-      {"schedule", "--kind=1f1b", "--depth=1", "--window=1", "--windows=1", "--forward=1000", "--backward=3001"});
+      {"schedule", "--schedule=1f1b", "--depth=1", "--window=1", "--windows=1", "--forward=1000", "--backward=3001"});
   EXPECT_THAT(run.out, HasSubstr("dev0 0000aaaaaaaaaaaa\n"));
 }
 
@@ -80,7 +80,7 @@ TEST_F(ScheduleCommand, RefusesWhatCannotWorkInOneLine) {
   EXPECT_THAT(refused({"--depth=6"}),
               StartsWith("depth 6 with schedule amdp: AMDP needs a depth of 2 or a multiple of 4"));
   EXPECT_THAT(refused({"--window=4"}), StartsWith("a window of 4 minibatches is too small for 8 devices"));
-  EXPECT_THAT(refused({"--kind=gpip"}), HasSubstr("did you mean gpipe?"));
+  EXPECT_THAT(refused({"--schedule=gpip"}), HasSubstr("did you mean gpipe?"));
   EXPECT_THAT(refused({"--depth=4000"}), HasSubstr("ops, more than 2000000"));
   EXPECT_THAT(refused({"--first-minibatch=33"}), StartsWith("the first minibatch is 33, but a window has 32"));
   EXPECT_THAT(refused({"--ops", "--json"}), HasSubstr("cannot be combined with --json"));

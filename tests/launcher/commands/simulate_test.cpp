@@ -11,12 +11,21 @@ using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::StartsWith;
 
+// What a spot market has.
+const std::vector<std::string> kGpus{"--model=gpt2-small", "--precision=bf16", "--window=128"};
+
+CommandRun simulate(std::vector<std::string> args) {
+  args.insert(args.begin(), "simulate");
+  args.insert(args.end(), kGpus.begin(), kGpus.end());
+  return run_command(args);
+}
+
 const std::string kP3Trace = std::string(EVERSTEP_SOURCE_DIR) + "/examples/traces/bamboo/p3-trace.csv";
 
 using SimulateCommand = CommandFiles;
 
 TEST_F(SimulateCommand, PrintsARowPerCostAndTheTimeOfEachPlan) {
-  const CommandRun run = run_command({"simulate", "--trace=" + kP3Trace});
+  const CommandRun run = simulate({"--trace=" + kP3Trace});
   EXPECT_EQ(run.exit_code, 0) << run.log;
   EXPECT_EQ(run.log, "");
   EXPECT_THAT(run.out, HasSubstr("161 changes in 11.4 h, 24.0 workers on average, at most 32\n"));
@@ -28,7 +37,7 @@ TEST_F(SimulateCommand, PrintsARowPerCostAndTheTimeOfEachPlan) {
 double number_of(const Json& json, std::string_view name) { return std::get<double>(json.find(name)->value()); }
 
 TEST_F(SimulateCommand, FindsTheKnownGoodputOfTheP3Trace) {
-  const CommandRun run = run_command({"simulate", "--trace=" + kP3Trace, "--cost=51.6,5,2,0", "--json"});
+  const CommandRun run = simulate({"--trace=" + kP3Trace, "--cost=51.6,5,2,0", "--json"});
   const auto json = storage::parse_json(run.out);
   ASSERT_TRUE(json.ok()) << json.error();
   const auto& costs = std::get<Json::Array>(json->find("costs")->value());
@@ -43,7 +52,7 @@ TEST_F(SimulateCommand, FindsTheKnownGoodputOfTheP3Trace) {
 }
 
 TEST_F(SimulateCommand, WritesAPicture) {
-  const CommandRun run = run_command({"simulate", "--trace=" + kP3Trace, "--svg=" + path("goodput.svg")});
+  const CommandRun run = simulate({"--trace=" + kP3Trace, "--svg=" + path("goodput.svg")});
   EXPECT_EQ(run.exit_code, 0) << run.log;
   EXPECT_THAT(run.log, MatchesRegex("event=file_written path=.*goodput.svg bytes=[0-9]+\n"));
   EXPECT_THAT(text_of("goodput.svg"), HasSubstr("<title id=\"title\">Goodput of gpt2-small on p3-trace.csv</title>"));
@@ -51,7 +60,7 @@ TEST_F(SimulateCommand, WritesAPicture) {
 
 TEST_F(SimulateCommand, SaysHowManyCountsWereOverruled) {
   const std::string trace = std::string(EVERSTEP_SOURCE_DIR) + "/examples/traces/bamboo/v100x1-east1c.txt";
-  EXPECT_THAT(run_command({"simulate", "--trace=" + trace}).out, HasSubstr("15 counts that a later line"));
+  EXPECT_THAT(simulate({"--trace=" + trace}).out, HasSubstr("15 counts that a later line"));
 }
 
 TEST_F(SimulateCommand, CountsTimeWithoutAPlan) {
@@ -73,7 +82,7 @@ TEST_F(SimulateCommand, RefusesWhatCannotWorkInOneLine) {
   EXPECT_THAT(failure_of({"simulate", trace, "--model=gpt5"}, 64), HasSubstr("unknown model"));
   EXPECT_THAT(failure_of({"simulate", trace, "--min-workers=33"}, 64),
               HasSubstr("the trace never has so many workers"));
-  EXPECT_THAT(failure_of({"simulate", trace, "--memory-gib=0.01"}, 78), StartsWith("no plan fits"));
+  EXPECT_THAT(failure_of({"simulate", trace, "--memory-gib=0.001"}, 78), StartsWith("no plan fits"));
   const std::string bad = file("bad.csv", "0,add,a\n1,remove,b\n");
   EXPECT_EQ(failure_of({"simulate", "--trace=" + bad}, 78), bad + ": line 2: node 'b' is not there");
   const std::string large = file("large.txt", "2021-12-11, 11:11:30, 20000\n2021-12-11, 11:11:31, 1\n");

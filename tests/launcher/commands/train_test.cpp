@@ -45,6 +45,37 @@ TEST_F(TrainCommand, SaysWhyThereIsNoPlan) {
   EXPECT_THAT(refusal({"--workers=4", corpus(), "--memory-gib=0.001"}, 78), HasSubstr("GiB"));
 }
 
+TEST_F(TrainCommand, SuggestsWhatWasMeant) {
+  EXPECT_THAT(refusal({"--workers=2", corpus(), "--model=gpt2"}, 64), HasSubstr("did you mean gpt2-small?"));
+  EXPECT_THAT(
+      refusal({"--workers=2", corpus(), "--batch-size=8"}, 64),
+      HasSubstr("did you mean --window (Minibatches per update, over all workers) or --minibatch (Sequences per "
+                "minibatch)?"));
+  EXPECT_THAT(refusal({"--workers=2", corpus(), "--kind=amdp"}, 64), HasSubstr("did you mean --schedule?"));
+  EXPECT_THAT(refusal({"--workers=2", corpus(), "--learning-rate=1"}, 64), HasSubstr("did you mean --lr?"));
+}
+
+TEST_F(TrainCommand, PrintsNoConfigurationThatItWouldRefuseWithoutSayingSo) {
+  const auto answer = [&](std::vector<std::string> args) {
+    args.insert(args.begin(), {"train", "--print-config"});
+    const CommandRun run = run_command(args);
+    EXPECT_THAT(run.out, HasSubstr("# --workers\n"));
+    return std::to_string(run.exit_code) + " " + run.log;
+  };
+  EXPECT_EQ(answer({"--workers=2", corpus()}), "0 ");
+  EXPECT_EQ(answer({"--workers=2", corpus(), "--etcd=none"}), "0 ");
+  for (const std::string etcd : {"--etcd=own", "--etcd=none"}) {
+    EXPECT_THAT(answer({"--workers=0", corpus(), etcd}), HasSubstr("64 everstep: --workers=0"));
+    EXPECT_THAT(answer({"--workers=2", etcd}), HasSubstr("64 everstep: --data is missing"));
+    EXPECT_THAT(answer({"--workers=2", corpus(), "--steps=many", etcd}), HasSubstr("64 everstep: --steps=many"));
+    EXPECT_THAT(answer({"--workers=2", corpus(), "--hidden=30", etcd}), HasSubstr("78 everstep: "));
+    EXPECT_THAT(answer({"--workers=4", corpus(), "--depth=8", etcd}), HasSubstr("more than the 4 workers"));
+    EXPECT_THAT(answer({"--workers=2", "--data=" + path("none.txt"), etcd}), HasSubstr("none.txt"));
+  }
+  EXPECT_THAT(answer({"--workers=2", corpus(), "--restart=maybe"}), HasSubstr("64 everstep: --restart=maybe"));
+  EXPECT_THAT(answer({"--workers=2", corpus(), "--etcd=none", "--restart=never"}), HasSubstr("has no meaning with"));
+}
+
 TEST_F(TrainCommand, RefusesADirectoryThatHoldsARun) {
   std::filesystem::create_directory(path("old"));
   file("old/metrics.jsonl", "precious");
@@ -58,6 +89,7 @@ TEST_F(TrainCommand, HasHelpWithAnExample) {
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_THAT(run.out, HasSubstr("everstep train --workers=4 --data=examples/corpus.txt"));
   EXPECT_THAT(run.out, HasSubstr("--emulate=F:B"));
+  EXPECT_THAT(run.out, HasSubstr("copies that they have in memory"));
 }
 
 }  // namespace

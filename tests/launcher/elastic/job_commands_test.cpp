@@ -119,14 +119,15 @@ TEST_F(JobCommands, AskForMoreWorkers) {
 TEST_F(JobCommands, StopAJob) {
   EXPECT_THAT(failure_of(words({"stop"}), kUsage), HasSubstr("has no workers"));
   job.train();
-  EXPECT_EQ(output_of(words({"stop"})), "job first is asked to stop\n");
+  EXPECT_EQ(output_of(words({"stop", "--wait=0"})), "job first is asked to stop\n");
   EXPECT_EQ(value(job.keys().stop_request()), "everstep stop");
   std::jthread workers([this] {
     std::this_thread::sleep_for(300ms);
     job.remove(job.keys().member(numbered(1)));
     job.remove(job.keys().member(numbered(2)));
   });
-  EXPECT_EQ(output_of(words({"stop", "--wait=30"})), "job first is asked to stop\njob first has stopped\n");
+  EXPECT_THAT(output_of(words({"stop"})),
+              StartsWith("job first is asked to stop\njob first has stopped\njob first: no workers"));
   job.write(job.keys().finished(), "finished by somebody\n");
   EXPECT_THAT(failure_of(words({"stop"}), kUsage), HasSubstr("is finished"));
 }
@@ -149,6 +150,38 @@ TEST_F(JobCommands, KnowNoOtherJob) {
     args.emplace_back("--job=other");
     EXPECT_THAT(failure_of(args, kUsage), HasSubstr("there is no job 'other' in this etcd")) << command.front();
   }
+}
+
+TEST_F(JobCommands, SuggestTheJobThatWasMeant) {
+  const HandWrittenJob second(*store, "second");
+  const auto answer = [&](const std::string& name) { return failure_of({"status", etcd(), "--job=" + name}, kUsage); };
+  EXPECT_EQ(answer("frist"), "there is no job 'frist' in this etcd (hint: did you mean first?)");
+  EXPECT_EQ(answer("other"), "there is no job 'other' in this etcd (hint: there is first, second)");
+  EXPECT_EQ(failure_of({"job", "rm", "secnd", etcd()}, kUsage),
+            "there is no job 'secnd' in this etcd (hint: did you mean second?)");
+}
+
+TEST_F(JobCommands, WatchAJobToItsEnd) {
+  job.train();
+  RunningProgram program(words({"status", "--watch=0.1"}));
+  std::this_thread::sleep_for(500ms);
+  job.write(job.keys().finished(), "finished by somebody\n");
+  const Ended ended = program.wait(30s);
+  EXPECT_EQ(ended.exit_code, 0) << ended.log;
+  EXPECT_THAT(ended.out, HasSubstr("\njob first: finished\n")) << "the last state is shown";
+}
+
+TEST_F(JobCommands, WatchAJobThatIsNotThereYet) {
+  RunningProgram program({"status", etcd(), "--job=second", "--watch=0.1"});
+  EXPECT_TRUE(elastic::becomes_true(
+      [&] { return program.log().find("there is no job 'second' in this etcd") != std::string::npos; }, 30s));
+  const HandWrittenJob second(*store, "second");
+  second.write(second.keys().finished(), "finished by somebody\n");
+  const Ended ended = program.wait(30s);
+  EXPECT_EQ(ended.exit_code, 0) << ended.log;
+  EXPECT_EQ(ended.out.substr(0, ended.out.find('\n')), "job second: finished");
+  EXPECT_EQ(std::ranges::count(ended.log, '\n'), 1) << "said once: " << ended.log;
+  EXPECT_THAT(ended.log, HasSubstr(" event=watch_waits reason="));
 }
 
 TEST_F(JobCommands, SayThatEtcdDoesNotAnswer) {

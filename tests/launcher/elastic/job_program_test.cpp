@@ -73,10 +73,23 @@ TEST_F(JobOfThisHost, GrowsShrinksStopsAndGoesOnAsAsked) {
   EXPECT_EQ(run_command({"scale", "1", directory()}).exit_code, 0);
   ASSERT_TRUE(trains_with({"w0"}));
 
-  EXPECT_EQ(run_command({"stop", directory(), "--wait=60"}).exit_code, 0);
+  RunningProgram watch({"status", directory(), "--watch=0.2"});
+  const CommandRun asked = run_command({"stop", directory()});
+  EXPECT_EQ(asked.exit_code, 0) << asked.log;
   const Ended stopped = job.wait(60s);
   EXPECT_EQ(stopped.exit_code, 75) << stopped.log;
-  EXPECT_THAT(failure_of({"status", directory()}, 64), HasSubstr("no job runs in")) << "its etcd is gone";
+  // The same to whoever started it and to whoever stopped it.
+  const std::string resume = "everstep resume --from=" + run() + "/checkpoints/job";
+  EXPECT_THAT(stopped.out, HasSubstr("\noutput     " + run() + "\nresume     " + resume + "\n"));
+  EXPECT_EQ(asked.out, "job job is asked to stop\njob job has stopped\n" + stopped.out);
+  // Its etcd is gone, its files are not.
+  const CommandRun told = run_command({"status", directory()});
+  EXPECT_EQ(told.exit_code, 0) << told.log;
+  EXPECT_THAT(told.out, testing::StartsWith("job job: stopped\n  step        "));
+  EXPECT_THAT(told.out, HasSubstr("\n  resume      " + resume + "\n"));
+  const Ended watched = watch.wait(60s);
+  EXPECT_EQ(watched.exit_code, 0) << watched.log;
+  EXPECT_THAT(watched.out, testing::EndsWith("\n" + told.out)) << "the watch ends with the job";
 
   // Only the files are left.
   const std::string checkpoints = run() + "/checkpoints";
@@ -139,6 +152,54 @@ TEST_F(JobOfThisHost, TellsHowToJoinItAndKeepsLogsToItsOwner) {
   }
   job.signal(SIGINT);
   EXPECT_EQ(job.wait(60s).exit_code, 75);
+}
+
+TEST_F(JobOfThisHost, IsWatchedFromBeforeItsFirstToAfterItsLastMoment) {
+  RunningProgram watch({"status", directory(), "--watch=0.1"});
+  ASSERT_TRUE(becomes_true([&] { return watch.log().find("no job runs in " + run()) != std::string::npos; }, 30s));
+  RunningProgram job(train({"--steps=40"}));
+  const Ended finished = job.wait(100s);
+  EXPECT_EQ(finished.exit_code, 0) << finished.log;
+  EXPECT_THAT(finished.out, testing::Not(HasSubstr("resume")));
+  const Ended watched = watch.wait(60s);
+  EXPECT_EQ(watched.exit_code, 0) << watched.log;
+  const std::string told = run_command({"status", directory()}).out;
+  EXPECT_THAT(told, HasSubstr("job job: finished\n  step        40 of 40, loss "));
+  EXPECT_THAT(watched.out, testing::EndsWith(told));
+}
+
+// Nothing was said, and yet all is known.
+TEST_F(JobOfThisHost, TellsAfterAKillWhereToGoOn) {
+  RunningProgram job(train({"--steps=100000", "--checkpoint-every=2"}));
+  ASSERT_TRUE(becomes_true([&] { return job.log().find("event=checkpoint_saved") != std::string::npos; }, 60s));
+  RunningProgram watch({"status", directory(), "--watch=0.2"});
+  job.signal(SIGKILL);
+  EXPECT_EQ(job.wait(60s).exit_code, -SIGKILL);
+  const Ended watched = watch.wait(60s);
+  EXPECT_EQ(watched.exit_code, 0) << watched.log;
+  EXPECT_THAT(watched.out, HasSubstr("job job: killed\n"));
+  EXPECT_THAT(watched.out, HasSubstr("\n  resume      everstep resume --from=" + run() + "/checkpoints/job\n"));
+}
+
+TEST_F(JobOfThisHost, SaysHowToGoOnWhenItsLastWorkerLeft) {
+  RunningProgram job(train({"--steps=100000", "--workers=1"}));
+  ASSERT_TRUE(trains_with({"w0"}));
+  EXPECT_EQ(run_command({"drain", "w0", directory()}).exit_code, 0);
+  const Ended left = job.wait(60s);
+  EXPECT_EQ(left.exit_code, 75);
+  EXPECT_THAT(left.out + left.log, HasSubstr("everstep resume --from=" + run() + "/checkpoints/job"));
+}
+
+TEST_F(JobOfThisHost, LogsWithTheTimeInFront) {
+  RunningProgram job(train({"--steps=3", "--workers=1"}));
+  const Ended ended = job.wait(100s);
+  ASSERT_EQ(ended.exit_code, 0) << ended.log;
+  for (const std::string& log : {ended.log, text_of("run/worker-0.log")}) {
+    std::istringstream lines(log);
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_THAT(line, testing::ContainsRegex("^time=20[0-9-]+T[0-9:.]+Z (t=[0-9.]+ )?event="));
+    }
+  }
 }
 
 TEST_F(JobOfThisHost, LetsAWorkerLeaveByASignal) {

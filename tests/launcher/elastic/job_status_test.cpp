@@ -144,6 +144,34 @@ TEST_F(JobStatusTest, TellsAChangeThatIsUnderWay) {
   EXPECT_EQ(state(), "stopping (w2 leaves)");
 }
 
+TEST_F(JobStatusTest, TellsAJobThatWasStoppedFromOneThatWaits) {
+  job.train();
+  elastic::DrainRecord drain;
+  drain.attempt = {{3}, 5};
+  drain.ends_job = true;
+  drain.reason = "everstep stop";
+  job.write(job.keys().drain(), to_text(drain));
+  EXPECT_EQ(state(), "stopping (everstep stop)");
+  EXPECT_FALSE(status().is_over());
+  for (const std::uint64_t number : {1, 2}) job.remove(job.keys().member(numbered(number)));
+  EXPECT_EQ(state(), "stopped (everstep stop)");
+  EXPECT_TRUE(status().is_over());
+  job.remove(job.keys().drain());
+  EXPECT_EQ(state(), "no workers (everstep worker adds one)");
+  EXPECT_FALSE(status().is_over()) << "others may come";
+}
+
+TEST_F(JobStatusTest, FitsANarrowTerminal) {
+  job.train();
+  std::istringstream lines(status_text(status(), 60));
+  int tables = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("worker  ")) ++tables;
+    if (tables > 0) EXPECT_LE(line.size(), 60U) << line;
+  }
+  EXPECT_EQ(tables, 2);
+}
+
 TEST_F(JobStatusTest, ListsSparesAndThoseWhoHandOver) {
   for (const std::uint64_t number : {1, 2, 3, 4, 5}) job.add_worker(number);
   elastic::GroupRecord group = HandWrittenJob::pair(3);

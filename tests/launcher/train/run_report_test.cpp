@@ -126,6 +126,15 @@ TEST(RunSummary, WritesNullForALossThatIsNotFinite) {
   EXPECT_THAT(summary_text(one), HasSubstr("loss       not finite\n"));
 }
 
+TEST(RunSummary, EndsWithTheCommandThatGoesOn) {
+  RunSummary one = summary();
+  EXPECT_THAT(summary_text(one), testing::EndsWith("output     runs/x\n"));
+  EXPECT_THAT(summary_json(one), Not(HasSubstr("resume")));
+  one.resume = "everstep resume --from=runs/x/checkpoints/job";
+  EXPECT_THAT(summary_text(one), testing::EndsWith("output     runs/x\nresume     " + one.resume + "\n"));
+  EXPECT_THAT(summary_json(one), HasSubstr("\"resume\":\"" + one.resume + "\""));
+}
+
 TEST(RunSummary, CountsCheckpoints) {
   RunSummary one = summary();
   one.checkpoints = CheckpointCounts{3, 2, 1, 90};

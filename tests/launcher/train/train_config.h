@@ -18,9 +18,9 @@ inline Config train_config(const std::vector<std::string>& args) {
   return *merge_config(spec, {.args = *parse_args(spec, args)});
 }
 
-inline TrainRequest train_request(const std::vector<std::string>& args) {
+inline TrainRequest train_request(const std::vector<std::string>& args, std::int64_t host_memory = kHostMemory) {
   Outcome failure;
-  TrainRequest request = read_train_request(train_config(args), kHostMemory, failure);
+  TrainRequest request = read_train_request(train_config(args), host_memory, failure);
   EVERSTEP_CHECK(!failure, failure->error.line());
   return request;
 }
