@@ -8,7 +8,6 @@
 #include "launcher/train/checkpoint_writer.h"
 #include "launcher/values.h"
 #include "scheduler/model_shape.h"
-#include "trainer/fixed_point.h"
 
 namespace everstep::launcher {
 namespace {
@@ -216,9 +215,6 @@ TrainRequest read_train_request(const Config& config, std::int64_t host_memory_b
   options.model = reader.model();
   options.accumulation =
       values.flag("reproducible") ? trainer::Accumulation::kFixedPoint : trainer::Accumulation::kFloat;
-  if (options.accumulation == trainer::Accumulation::kFixedPoint && request.plan.window > trainer::kFixedPointAddends) {
-    reader.refuse("window", "with --reproducible it is at most " + std::to_string(trainer::kFixedPointAddends));
-  }
   options.stash = values.flag("stash");
   options.compare_replicas_every = values.integer("compare-replicas", {.min = 0});
   options.anomalies.explode_factor = values.number("explode", {.min = 0});
