@@ -90,7 +90,7 @@ class RequestReader {
   }
 
   std::optional<trainer::DataOptions> data(bool emulated) {
-    const std::vector<std::string> formats{"auto", "text", "bin", "megatron"};
+    const std::vector<std::string> formats{"auto", "text", "bin", "bin32", "megatron"};
     const std::size_t format = values_.choice("data-format", formats);
     const double fraction = values_.number("validation-fraction", {.min = 0, .max = 0.9});
     if (emulated && !config_.is_set("data")) return std::nullopt;
