@@ -221,6 +221,7 @@ TrainRequest read_train_request(const Config& config, std::int64_t host_memory_b
   if (options.anomalies.explode_factor > 0 && options.anomalies.explode_factor <= 1) {
     reader.refuse("explode", "every other gradient is larger than the median: it is more than 1, or 0 for none");
   }
+  options.anomalies.most_in_a_row = values.integer("max-skipped-updates", {.min = 0});
   if (options.stash && request.plan.kind != scheduler::ScheduleKind::kAmdp) {
     reader.refuse("stash", "only --schedule=amdp has two versions of the weights");
   }
