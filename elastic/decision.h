@@ -137,6 +137,7 @@ struct TrainingEnded {
   std::optional<Error> error;
   bool base_is_damaged = false;  // kBroken: the checkpoint that the generation starts from cannot be read as it is
   bool is_faulty = false;        // kBroken: what this worker computes cannot be trusted
+  bool is_hopeless = false;      // kBroken: the settings cannot work, here or elsewhere
 };
 
 // Somebody wants this worker to leave: a signal, a notice of the cloud, `everstep drain`.

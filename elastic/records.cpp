@@ -217,6 +217,10 @@ void describe(auto& fields, Of<ProgressRecord> auto& progress) {
   fields.numbers("stage_us", progress.stage_us);
   fields.numbers("slowness_percent", progress.slowness_percent);
   fields.field("switch_ms", progress.switch_ms);
+  fields.field("learning_rate", progress.learning_rate);
+  fields.field("gradient_norm", progress.gradient_norm);
+  fields.field("validation_loss", progress.validation_loss);
+  fields.field("skipped", progress.skipped);
 }
 
 // So that a text that was cut off after a field that may be the last is not taken for a whole one.

@@ -261,6 +261,11 @@ struct ProgressRecord {
   std::vector<int> stage_us{};
   std::vector<int> slowness_percent{};  // by worker of the plan: 100 is as usual, 0 not known
   std::int64_t switch_ms = 0;           // what the last planned change cost; 0: not known
+  // Of the last update, but for the validation, which is the last that was measured.
+  double learning_rate = 0;
+  double gradient_norm = 0;
+  std::optional<double> validation_loss{};
+  std::int64_t skipped = 0;  // updates, since the start of training
 
   bool operator==(const ProgressRecord&) const = default;
 };

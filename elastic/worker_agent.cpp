@@ -90,7 +90,7 @@ void WorkerAgent::take(const FirstUpdate& event, Tick /*now*/) {
 
 void WorkerAgent::take(const TrainingEnded& event, Tick /*now*/) {
   if (!part_ || part_->record.group.attempt != event.attempt || !part_->is_running()) return;
-  if (event.base_is_damaged || event.is_faulty) return leave(event.error);
+  if (event.base_is_damaged || event.is_faulty || event.is_hopeless) return leave(event.error);
   part_->ended = true;
   part_->handed_over = event.how == TrainingEnded::How::kHandedOver;
   part_->base_is_kept = part_->handed_over;

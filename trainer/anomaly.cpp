@@ -4,7 +4,9 @@
 #include <cmath>
 #include <span>
 
+#include "base/text.h"
 #include "scheduler/versions.h"
+#include "trainer/fixed_point.h"
 
 namespace everstep::trainer {
 namespace {
@@ -109,6 +111,18 @@ Error error_of(const Anomaly& anomaly) {
   }
   return {ErrorCode::kDataLoss, "the gradient of window " + std::to_string(anomaly.window) + what + place,
           "the window is run again"};
+}
+
+std::string skip_reason(double norm_limit, double norm, Accumulation accumulation) {
+  if (norm_limit > 0) {
+    return "the gradient's norm of " + shortest_text(norm) + " was above " + shortest_text(norm_limit) + " (--explode)";
+  }
+  std::string reason = "the gradient was not finite";
+  if (accumulation == Accumulation::kFixedPoint) {
+    reason += ", or had an element of " + shortest_text(kFixedPointRange) +
+              " or more, which the sums of --reproducible cannot hold";
+  }
+  return reason;
 }
 
 }  // namespace everstep::trainer

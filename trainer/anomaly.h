@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -45,7 +46,8 @@ struct AnomalyPolicy {
   // The window that is run again because of one, and by which limit its norm is judged (0: by none).
   std::optional<std::int64_t> window{};
   double norm_limit = 0;
-  bool skips = false;  // it has been tried often enough: it is skipped if it happens again
+  bool skips = false;              // it has been tried often enough: it is skipped if it happens again
+  std::int64_t most_in_a_row = 0;  // so many skipped windows end the run with an error; 0: no number does
 
   bool operator==(const AnomalyPolicy&) const = default;
 };
@@ -106,5 +108,8 @@ std::optional<Anomaly> find_anomaly(const scheduler::Schedule& schedule, const s
 
 // "the gradient of window 12 is not finite: minibatch 100 on worker 2"
 Error error_of(const Anomaly& anomaly);
+
+// Why an update was skipped: `norm_limit` as Anomaly has it, `norm` that of the gradient.
+std::string skip_reason(double norm_limit, double norm, Accumulation accumulation);
 
 }  // namespace everstep::trainer

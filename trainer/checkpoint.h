@@ -118,8 +118,9 @@ class CheckpointSink {
 // Where a run continues.
 struct ResumePoint {
   Position position;
-  Version version;           // of the newest weights in the checkpoint
-  std::int64_t applied = 0;  // updates that were not skipped
+  Version version;                    // of the newest weights in the checkpoint
+  std::int64_t applied = 0;           // updates that were not skipped
+  std::int64_t skipped_in_a_row = 0;  // the last ones
 
   // The checkpoint is live and the plan is the one it was made under: round 0 runs on the version before, as if nothing
   // had happened. Else a live checkpoint starts on its newest weights, drained.

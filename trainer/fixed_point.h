@@ -6,15 +6,19 @@
 namespace everstep::trainer {
 
 // Order-free sums: a gradient becomes round(g · 2^48) in 64 bits, so integer addition makes every order of minibatches
-// and replicas give the same bits. One addend must be below 2^3 in magnitude; a window's worth of them fits, and the
-// sum of two such sums (tied parameters).
+// and replicas give the same bits. What goes into one sum must add up to less than the range in magnitude; then the sum
+// of two such sums (tied parameters) fits as well.
 inline constexpr double kFixedPointScale = 0x1p48;
-inline constexpr float kFixedPointLimit = 8.0F;
-inline constexpr int kFixedPointAddends = 2047;
+inline constexpr double kFixedPointRange = 16'000;
+
+// What each of so many addends of one sum must be below, whatever the others are: the same under every plan.
+constexpr float fixed_point_limit(std::int64_t addends) {
+  return static_cast<float>(kFixedPointRange / static_cast<double>(addends));
+}
 
 // sums[i] += round-half-even(values[i] · 2^48). Returns false, and leaves `sums` undefined, if a value is not finite or
-// not below the limit.
-bool add_fixed_point(std::span<std::int64_t> sums, std::span<const float> values);
+// not below the limit in magnitude.
+bool add_fixed_point(std::span<std::int64_t> sums, std::span<const float> values, float limit);
 
 // The nearest float.
 inline float from_fixed_point(std::int64_t sum) {

@@ -9,7 +9,7 @@
 namespace everstep::trainer {
 namespace {
 
-constexpr std::uint32_t kFormat = 2;
+constexpr std::uint32_t kFormat = 3;
 constexpr std::uint64_t kLargest = std::uint64_t{256} << 20;
 
 // One list of fields for both directions: `visit` writes or reads a number, a flag, a real, a text or a list.
@@ -32,6 +32,7 @@ void visit_fields(auto& resume, auto& visit) requires requires { resume.applied;
   visit.number(resume.position.value);
   visit.number(resume.version.value);
   visit.number(resume.applied);
+  visit.number(resume.skipped_in_a_row);
   visit.flag(resume.finite);
   visit.list(resume.losses, [&](auto& loss) {
     visit.number(loss.minibatch);

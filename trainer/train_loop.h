@@ -81,7 +81,10 @@ struct StepReport {
   double loss = 0;        // mean over the window's minibatches
   double gradient_norm = 0;
   double learning_rate = 0;
-  bool skipped = false;  // the gradient was not finite, or exploded
+  bool skipped = false;               // the gradient was not finite, or exploded
+  double norm_limit = 0;              // skipped because its norm was above this; 0: because it was not finite
+  std::int64_t skipped_in_all = 0;    // since the start of training
+  std::int64_t skipped_in_a_row = 0;  // up to this one
   double busy = 0;
   Tick at = 0;
   std::vector<Tick> computed{};  // by worker: how long it computed since the previous update

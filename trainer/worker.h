@@ -152,6 +152,7 @@ class Worker {
   std::optional<Anomaly> anomaly_of(const std::vector<UpdateRecord>& records, const UpdateDecision& decision,
                                     std::int64_t window) const;
   Status stop_for(const Anomaly& anomaly) const;
+  Status check_skipped_in_a_row() const;
   void let_everybody_know() const;
   double learning_rate_after(std::int64_t window) const;
   Status share_weights(std::int64_t window);
@@ -207,6 +208,7 @@ class Worker {
   std::unique_ptr<InputQueue> inputs_;
   Version version_;
   std::int64_t applied_ = 0;                                   // updates that were not skipped
+  std::int64_t skipped_in_a_row_ = 0;                          // the last ones
   std::map<std::int64_t, std::vector<MinibatchLoss>> losses_;  // by window
   std::optional<OriginWatch> origins_;                         // where anomalies stop the run
   NormHistory norms_;

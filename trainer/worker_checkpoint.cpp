@@ -16,6 +16,7 @@ void Worker::start_from(const ResumePoint& resume) {
   first_minibatch_ = resume.position.value % window;
   EVERSTEP_CHECK(static_cast<std::int64_t>(resume.losses.size()) == first_minibatch_, "losses of another position");
   applied_ = resume.applied;
+  skipped_in_a_row_ = resume.skipped_in_a_row;
   adopts_next_ = resume.continues_live && resume.version.value < options_.steps;
   EVERSTEP_CHECK(!adopts_next_ || (first_minibatch_ == 0 && resume.version.value > 0), "no version before this one");
   version_ = {resume.version.value - (adopts_next_ ? 1 : 0)};

@@ -125,6 +125,7 @@ HeldState Worker::take_held_state() {
   held.resume.position = inside ? rounds_.end_of(*last_round_) : Position{version_.value * options_.schedule.window};
   held.resume.version = version_;
   held.resume.applied = applied_;
+  held.resume.skipped_in_a_row = skipped_in_a_row_;
   held.resume.history = std::exchange(history_, {});
   for (const Chunk& chunk : chunks_) {
     StageState state;

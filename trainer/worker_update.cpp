@@ -43,7 +43,19 @@ Status Worker::update(const scheduler::Op& op) {
   add_version_to_copies();
   save_is_due_ = saves && op.window == stream_->last_window();
   if (saves && !save_is_due_) save_at_update(live ? CutKind::kLive : CutKind::kFlush, std::nullopt);
-  return {};
+  return check_skipped_in_a_row();
+}
+
+// All workers count alike, also those that came later: none has to be told.
+Status Worker::check_skipped_in_a_row() const {
+  const std::int64_t most = options_.anomalies.most_in_a_row;
+  if (most == 0 || skipped_in_a_row_ < most) return {};
+  const StepReport& last = result_.last;
+  let_everybody_know();
+  return invalid_argument(std::to_string(skipped_in_a_row_) + " updates in a row were skipped, the last one at step " +
+                              std::to_string(last.step) + ": " +
+                              skip_reason(last.norm_limit, last.gradient_norm, options_.accumulation),
+                          "try a lower --lr, --clip or other data; --max-skipped-updates=0 never ends a run for this");
 }
 
 void Worker::stash_weights() {
@@ -162,6 +174,7 @@ void Worker::zero_gradients(std::int64_t window, bool owned_too) {
 void Worker::report(const UpdateDecision& decision, std::int64_t window, const std::optional<Anomaly>& skipped_for) {
   result_.steps = window + 1;
   if (skipped_for) ++result_.skipped;
+  skipped_in_a_row_ = skipped_for ? skipped_in_a_row_ + 1 : 0;
   // Those of skipped windows, too: a norm that stays large is the usual one after a while.
   if (decision.finite) norms_.add(decision.gradient_norm);
   StepReport& report = result_.last;
@@ -170,6 +183,9 @@ void Worker::report(const UpdateDecision& decision, std::int64_t window, const s
   report.gradient_norm = decision.gradient_norm;
   report.learning_rate = learning_rate_after(window);
   report.skipped = skipped_for.has_value();
+  report.norm_limit = skipped_for ? skipped_for->norm_limit : 0;
+  report.skipped_in_all = window + 1 - applied_;
+  report.skipped_in_a_row = skipped_in_a_row_;
   report.busy = decision.busy;
   report.computed = decision.computed;
   report.stage_times = decision.stage_times;

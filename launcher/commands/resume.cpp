@@ -95,7 +95,8 @@ Command resume_command() {
       "that the checkpoint was made with, so that none has to be repeated; what is given here wins. The number of "
       "workers, the plan, how long to train, and where things are may differ; other changes are refused, with old and "
       "new values. What belongs to a host (addresses, etcd, metrics, secret, memory) is not stored: give it again. A "
-      "job with a secret is refused without it, unless --drop-secret says that what follows may be unsigned. A run that "
+      "job with a secret is refused without it, unless --drop-secret says that what follows may be unsigned. A run "
+      "that "
       "ends early prints the whole command.\n"
       "Exit codes are those of everstep train; 64 also if --from holds no checkpoint, or those of several jobs.";
   spec.examples = {"everstep resume --from=checkpoints", "everstep resume --from=checkpoints/first --workers=2",

@@ -35,7 +35,7 @@ WorkerIdentity identity_of(const PreparedRun& job, int rank) {
   return identity;
 }
 
-Supervision supervision_of(const PreparedRun& job, RunReporter& reporter) {
+Supervision supervision_of(const PreparedRun& job, RunReporter& reporter, Curve* curve) {
   Supervision supervision;
   for (int rank = 0; rank < job.workers(); ++rank) {
     supervision.workers.push_back({sibling_program("everstep-worker"),
@@ -45,8 +45,15 @@ Supervision supervision_of(const PreparedRun& job, RunReporter& reporter) {
   supervision.setup = describe_setup(job.plan.plan);
   supervision.timeout = job.request.options.peer_timeout;
   supervision.on_start = [&reporter] { reporter.on_start(monotonic_now()); };
-  supervision.on_step = [&reporter](const trainer::StepReport& report) { reporter.on_step(report); };
-  supervision.on_validation = [&reporter](const Validation& validation) { reporter.on_validation(validation.loss); };
+  const Generation generation = identity_of(job, 0).generation;
+  supervision.on_step = [&reporter, curve, generation](const trainer::StepReport& report) {
+    reporter.on_step(report);
+    if (curve != nullptr) curve->note(generation, report);
+  };
+  supervision.on_validation = [&reporter, curve](const Validation& validation) {
+    reporter.on_validation(validation.loss);
+    if (curve != nullptr) curve->note_validation(validation.step, validation.loss);
+  };
   supervision.on_event = [&reporter](const std::string& event) { reporter.note(event); };
   supervision.on_stop_request = [&reporter](int signal) { reporter.note(stopping_event(signal)); };
   return supervision;
@@ -55,8 +62,10 @@ Supervision supervision_of(const PreparedRun& job, RunReporter& reporter) {
 RunSummary summary_of(const PreparedRun& job, const RunReporter& reporter, const std::vector<Finished>& finished) {
   RunSummary summary;
   summary.steps = finished.front().steps;
-  summary.skipped = finished.front().skipped;
-  if (reporter.last()) summary.loss = reporter.last()->loss;
+  if (reporter.last()) {
+    summary.loss = reporter.last()->loss;
+    summary.skipped = reporter.last()->skipped_in_all;
+  }
   summary.validation_loss = reporter.validation_loss();
   summary.rate = reporter.statistics().steady();
   summary.seconds = reporter.statistics().seconds();
@@ -81,11 +90,11 @@ Outcome write_trace(const PreparedRun& job, Streams& streams) {
   return {};
 }
 
-std::unique_ptr<CheckpointCommitter> make_committer(const PreparedRun& job) {
-  if (!job.checkpoints) return nullptr;
+std::unique_ptr<CheckpointCommitter> make_committer(const PreparedRun& job, Curve* curve) {
+  if (curve == nullptr) return nullptr;
   return std::make_unique<CheckpointCommitter>(facts_of(*job.checkpoints, job.request, job.plan), job.workers(),
                                                job.request.checkpoints->retention, job.checkpoints->store->ports(),
-                                               job.checkpoints->start);
+                                               job.checkpoints->start, curve);
 }
 
 // The run is not over before its last checkpoint is.
@@ -119,11 +128,13 @@ Outcome run_fixed(PreparedRun& job, std::string& printed, Streams& streams) {
     print_event(streams, resumed_event(*job.checkpoints, job.plan));
   }
 
-  RunReporter reporter({options.steps, options.evaluate_every,
-                        options.model.tokens_per_minibatch() * job.plan.plan.window, job.directory.metrics()},
-                       streams);
-  const auto committer = make_committer(job);
-  Supervision supervision = supervision_of(job, reporter);
+  RunReporter reporter(
+      {options.steps, options.evaluate_every, options.model.tokens_per_minibatch() * job.plan.plan.window,
+       job.directory.metrics(), options.accumulation},
+      streams);
+  const auto curve = job.checkpoints ? make_curve(job.request, job.lineage) : nullptr;
+  const auto committer = make_committer(job, curve.get());
+  Supervision supervision = supervision_of(job, reporter, curve.get());
   supervision.committer = committer.get();
   const SupervisionEnd end = supervise(supervision);
   await(committer.get(), reporter);
@@ -192,7 +203,8 @@ Command train_command() {
       "Ctrl-C, SIGTERM or everstep stop saves and ends the job after the current window (exit code 75), a second "
       "signal ends the local workers at once. However it ends before its last step, it prints the command that goes on "
       "from the newest checkpoint, and everstep status --dir tells it later.\n"
-      "The output directory has metrics.jsonl with an object per update, config.txt with the configuration in force, "
+      "The output directory has metrics.jsonl with an object per update, curve.jsonl (a link to the job's curve beside "
+      "its checkpoints: each committed update once, whoever trained it), config.txt with the configuration in force, "
       "a log per worker, job.conf with the address of the job while it runs, and end.json with how it ended. Lines of "
       "logs begin with the time (UTC). Speed and busy share in the result leave out the first tenth of the updates (at "
       "least one, at most ten) and the last one, where the pipeline fills and drains.\n"

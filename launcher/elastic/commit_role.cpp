@@ -91,7 +91,7 @@ void CommitRole::begin(const View& view, const GenerationRecord& generation, Com
   const auto workers = static_cast<int>(generation.group.plan.workers.size());
   auto committer = std::make_unique<CheckpointCommitter>(
       std::move(run), workers, facts_.retention, storage::CatalogPorts{ports.files, ports.documents, ports.seal, *head},
-      std::move(parent));
+      std::move(parent), &facts_.curve);
   term_ = std::make_unique<Term>(Term{generation, std::move(right), std::move(head), std::move(committer), committed});
 }
 

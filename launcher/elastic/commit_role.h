@@ -23,6 +23,7 @@ struct CommitFacts {
   WorkerId self;
   storage::RetentionOptions retention;
   RunFacts run;  // all but generation, plan and what was found
+  Curve& curve;
 };
 
 // The leader's part in saving: collects the workers' acknowledgements of the present generation, makes checkpoints of

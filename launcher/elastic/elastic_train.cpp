@@ -112,7 +112,7 @@ class ElasticTrain {
     Outcome failure;
     run_.config = config_;
     run_.request = read_train_request(config_, host_memory_bytes(), failure);
-    if (!failure) failure = check_data(config_, run_.request);
+    if (!failure) failure = check_data(run_);
     if (failure) return failure;
     auto plan = make_train_plan(run_.request);
     if (!plan) return plan.error();
@@ -174,9 +174,10 @@ class ElasticTrain {
 
   Outcome train(const SignalWatch& signals) {
     const trainer::TrainOptions& options = run_.request.options;
-    RunReporter reporter({options.steps, options.evaluate_every,
-                          options.model.tokens_per_minibatch() * run_.request.plan.window, run_.directory.metrics()},
-                         streams_);
+    RunReporter reporter(
+        {options.steps, options.evaluate_every, options.model.tokens_per_minibatch() * run_.request.plan.window,
+         run_.directory.metrics(), options.accumulation},
+        streams_);
     GenerationTally tally;
     ElasticSupervision supervision(*store_, elastic::Keys(job_), signals);
     supervision.owns_store = etcd_ != nullptr;

@@ -14,6 +14,7 @@
 #include "launcher/elastic/leave_signals.h"
 #include "launcher/elastic/store_connection.h"
 #include "launcher/elastic/worker_order.h"
+#include "launcher/train/checkpoint_session.h"
 #include "launcher/train/control_link.h"
 #include "launcher/train/host.h"
 #include "launcher/train/stage_hooks.h"
@@ -93,6 +94,7 @@ class ElasticWorker {
     EVERSTEP_TRY(listen());
     const trainer::TrainOptions& options = job_->request.options;
     progress_.emplace(options.model.tokens_per_minibatch() * job_->request.plan.window);
+    curve_ = make_curve(job_->request, job_->found.spec.lineage);
     return serve();
   }
 
@@ -110,6 +112,7 @@ class ElasticWorker {
                       recorder_,
                       metrics_,
                       *progress_,
+                      *curve_,
                       name(),
                       order_.host_name.empty() ? host_name() : order_.host_name,
                       [this](const FromWorker& message) { tell(message); },
@@ -124,7 +127,8 @@ class ElasticWorker {
       incarnation->reset();
       if (!end.rejoin_after) {
         if (end.error) return *end.error;
-        return Finished{progress_->now().last.step, 0, peak_resident_bytes() - before};
+        const trainer::StepReport last = progress_->now().last;
+        return Finished{last.step, last.skipped_in_all, peak_resident_bytes() - before};
       }
       if (desk_.is_asked()) return Error{ErrorCode::kCancelled, "left as asked", ""};
       std::this_thread::sleep_for(std::chrono::nanoseconds(std::max<Tick>(0, *end.rejoin_after - boot_now())));
@@ -230,6 +234,7 @@ class ElasticWorker {
   std::unique_ptr<trainer::DataSource> data_;
   std::unique_ptr<trainer::UcxListener> listener_;
   std::optional<RunProgress> progress_;
+  std::unique_ptr<Curve> curve_;
   std::unique_ptr<HttpServer> server_;
   std::unique_ptr<NoticeWatch> notices_;
 };

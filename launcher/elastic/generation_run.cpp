@@ -206,6 +206,7 @@ TrainingEnded GenerationRun::broken(const Error& error) {
   TrainingEnded ended{
       start_.generation.group.attempt, TrainingEnded::How::kBroken, held_copies(), {}, false, error, base_is_damaged_};
   ended.is_faulty = is_faulty_;
+  ended.is_hopeless = is_hopeless_;
   ended.held.anomaly = anomaly_;
   // Peers that stop for the same reason are not lost.
   if (const auto lost = transport.lost(); lost && !is_aborted_ && !anomaly_) {
@@ -341,6 +342,8 @@ trainer::TrainHooks GenerationRun::hooks() {
   hooks.on_step = [this](const trainer::StepReport& report) {
     start_.held.reset();
     start_.copies.reset();
+    const std::int64_t most = ground_.request.options.anomalies.most_in_a_row;
+    is_hopeless_ = most > 0 && report.skipped_in_a_row >= most;
     callbacks_.on_step(report);
   };
   hooks.on_validation = callbacks_.on_validation;

@@ -121,6 +121,7 @@ class GenerationRun {
   std::shared_ptr<trainer::StateCopies> copies_;  // none: none are kept
   bool base_is_damaged_ = false;
   bool is_faulty_ = false;
+  bool is_hopeless_ = false;                       // too many updates in a row were skipped
   std::optional<elastic::AnomalyReport> anomaly_;  // why training stopped
   std::atomic<bool> is_aborted_{false};
   std::mutex transport_mutex_;  // between the training thread that leaves the transport and others that look at it

@@ -130,7 +130,7 @@ elastic::CoordinatorOptions Incarnation::coordinator_options(elastic::LeaseId le
 
 CommitFacts Incarnation::commit_facts() const {
   const TrainRequest& request = parts_.job.request;
-  CommitFacts facts{parts_.keys, self_, request.checkpoints->retention, {}};
+  CommitFacts facts{parts_.keys, self_, request.checkpoints->retention, {}, parts_.curve};
   RunFacts& run = facts.run;
   run.job = request.checkpoints->store.job;
   run.lineage = parts_.job.found.spec.lineage;

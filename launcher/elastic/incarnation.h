@@ -38,6 +38,7 @@ struct WorkerParts {
   trainer::FlightRecorder& recorder;
   MetricsBoard& metrics;
   RunProgress& progress;
+  Curve& curve;
   std::string name;
   std::string host;
   std::function<void(const FromWorker&)> tell;  // the supervisor, if there is one

@@ -5,6 +5,7 @@
 #include "base/log_line.h"
 #include "launcher/elastic/boot_clock.h"
 #include "launcher/elastic/incarnation.h"
+#include "launcher/train/progress.h"
 #include "launcher/train/worker_process.h"
 
 namespace everstep::launcher {
@@ -73,6 +74,9 @@ RunCallbacks Incarnation::run_callbacks(const GenerationRecord& generation) {
   callbacks.on_step = [this, attempt, trial = tried_here(generation),
                        is_first = true](const trainer::StepReport& report) mutable {
     parts_.progress.on_step(report);
+    parts_.curve.note(attempt.generation, report);
+    // In this worker's own log; a supervisor hears of it by the step itself.
+    if (report.skipped) log_event(skipped_event(report, parts_.job.request.options.accumulation));
     if (trial && report.step == trial->report.window + 1) {
       parts_.log(LogLine("window_tried_again")
                      .add("window", trial->report.window)
@@ -84,7 +88,11 @@ RunCallbacks Incarnation::run_callbacks(const GenerationRecord& generation) {
     clock_.updated(boot_now());
     mailbox_.put(AgentEvent(elastic::FirstUpdate{attempt}));
   };
-  callbacks.on_validation = [this](std::int64_t step, double loss) { parts_.tell(Validation{step, loss}); };
+  callbacks.on_validation = [this](std::int64_t step, double loss) {
+    parts_.progress.on_validation(loss);
+    parts_.curve.note_validation(step, loss);
+    parts_.tell(Validation{step, loss});
+  };
   callbacks.on_save_skipped = [this](Position position) {
     parts_.metrics.change([](WorkerMetrics& metrics) { ++metrics.saves_skipped; });
     parts_.tell(SaveSkipped{position});

@@ -99,10 +99,17 @@ void Incarnation::show_progress() {
   if (now - progress_shown_ < kShowEvery || !run_) return;
   progress_shown_ = now;
   const RunProgress::Now progress = parts_.progress.now();
+  const std::int64_t steps = parts_.job.request.options.steps;
   const CheckpointCounts saves = commits_.counts();
   parts_.metrics.change([&](WorkerMetrics& metrics) {
     metrics.step = progress.last.step;
+    metrics.steps = steps;
     metrics.loss = progress.last.loss;
+    metrics.validation_loss = progress.validation_loss;
+    metrics.learning_rate = progress.last.learning_rate;
+    metrics.gradient_norm = progress.last.gradient_norm;
+    metrics.updates_skipped = progress.last.skipped_in_all;
+    metrics.seconds_left = to_seconds(progress.window_time) * static_cast<double>(steps - progress.last.step);
     metrics.tokens = progress.tokens;
     metrics.busy = progress.last.busy;
     metrics.goodput = progress.goodput;
@@ -115,8 +122,12 @@ void Incarnation::show_progress() {
   if (run_->generation().group.plan.workers.front() != self_) return;
   elastic::ProgressRecord record;
   record.step = progress.last.step;
-  record.steps = parts_.job.request.options.steps;
+  record.steps = steps;
   record.loss = progress.last.loss;
+  record.validation_loss = progress.validation_loss;
+  record.learning_rate = progress.last.learning_rate;
+  record.gradient_norm = progress.last.gradient_norm;
+  record.skipped = progress.last.skipped_in_all;
   record.tokens_per_second = progress.tokens_per_second;
   record.busy = progress.last.busy;
   for (const Tick time : progress.last.computed) {

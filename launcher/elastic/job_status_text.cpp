@@ -39,11 +39,32 @@ std::string base_text(const elastic::Base& base) {
 
 using Lines = StatusLines;  // what is unknown is left out
 
+// By the median of the last updates; nothing while that is not known.
+std::optional<double> seconds_left(const elastic::ProgressRecord& progress) {
+  if (progress.update_us <= 0) return std::nullopt;
+  return static_cast<double>(progress.update_us) / 1e6 * static_cast<double>(progress.steps - progress.step);
+}
+
+std::string left_text(const elastic::ProgressRecord& progress) {
+  const auto seconds = seconds_left(progress);
+  return seconds && *seconds > 0 ? ", " + duration_text(*seconds) + " left" : "";
+}
+
+std::string validation_text(const elastic::ProgressRecord& progress) {
+  return progress.validation_loss ? ", validation loss " + loss_text(*progress.validation_loss) : "";
+}
+
+std::string skipped_text(const elastic::ProgressRecord& progress) {
+  return progress.skipped > 0 ? ", " + counted(progress.skipped, "update", "updates") + " skipped so far" : "";
+}
+
 void add_progress(const JobStatus& status, Lines& lines) {
   if (!status.progress) return;
   const elastic::ProgressRecord& progress = *status.progress;
   lines.add("step", std::to_string(progress.step) + " of " + std::to_string(progress.steps) + ", loss " +
-                        loss_text(progress.loss));
+                        loss_text(progress.loss) + left_text(progress));
+  lines.add("update", "learning rate " + shortest_text(progress.learning_rate) + ", gradient norm " +
+                          loss_text(progress.gradient_norm) + validation_text(progress) + skipped_text(progress));
   lines.add("speed", (std::isfinite(progress.tokens_per_second) ? speed_text(progress.tokens_per_second) : "unknown") +
                          ", busy " + share_text(progress.busy) + ", goodput " + share_text(progress.goodput));
 }
@@ -148,7 +169,12 @@ Json progress_json(const elastic::ProgressRecord& progress) {
   return Json::object()
       .set("step", progress.step)
       .set("steps", progress.steps)
+      .set("seconds_left", seconds_left(progress) ? Json(*seconds_left(progress)) : Json(nullptr))
       .set("loss", finite_or_null(progress.loss))
+      .set("validation_loss", progress.validation_loss ? finite_or_null(*progress.validation_loss) : Json(nullptr))
+      .set("learning_rate", finite_or_null(progress.learning_rate))
+      .set("gradient_norm", finite_or_null(progress.gradient_norm))
+      .set("skipped", progress.skipped)
       .set("tokens_per_second", finite_or_null(progress.tokens_per_second))
       .set("busy", finite_or_null(progress.busy))
       .set("goodput", finite_or_null(progress.goodput));

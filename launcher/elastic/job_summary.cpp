@@ -39,6 +39,7 @@ RunSummary summarize(const JobEnd& job, const RunReporter& reporter, const Gener
   if (reporter.last()) {
     summary.steps = reporter.last()->step;
     summary.loss = reporter.last()->loss;
+    summary.skipped = reporter.last()->skipped_in_all;
   }
   for (const Finished& worker : job.end.finished) {
     summary.steps = std::max(summary.steps, worker.steps);

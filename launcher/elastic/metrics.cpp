@@ -77,7 +77,17 @@ std::string to_prometheus(const WorkerMetrics& metrics, const MetricsLabels& lab
   text.begin("up", "gauge", "1 while the worker runs, with its version.");
   text.sample(std::int64_t{1}, "version", kVersion);
   text.gauge("step", "Updates made.", metrics.step);
+  text.gauge("steps", "Updates to make in all.", metrics.steps);
+  text.gauge("seconds_left", "Until the last update, at the speed of the last few; 0 while it is not known.",
+             metrics.seconds_left);
   text.gauge("loss", "Loss of the last update.", metrics.loss);
+  if (metrics.validation_loss) {
+    text.gauge("validation_loss", "Loss on the validation split, measured last.", *metrics.validation_loss);
+  }
+  text.gauge("learning_rate", "Learning rate of the last update.", metrics.learning_rate);
+  text.gauge("gradient_norm", "Norm of the last update's gradient, before clipping.", metrics.gradient_norm);
+  text.counter("updates_skipped_total", "Updates of the job that were skipped: not finite, or exploded.",
+               metrics.updates_skipped);
   text.counter("tokens_total", "Tokens trained on by all workers.", metrics.tokens);
   text.gauge("busy_ratio", "Share of time that devices computed during the last update.", metrics.busy);
   text.gauge("generation", "Generation of the membership.", metrics.generation);

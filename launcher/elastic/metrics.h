@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,7 +22,13 @@ std::string_view to_string(Phase phase);  // "first_step"
 // What one worker shows. Totals count since the process started.
 struct WorkerMetrics {
   std::int64_t step = 0;
+  std::int64_t steps = 0;  // in all
   double loss = 0;
+  std::optional<double> validation_loss;  // the last that was measured
+  double learning_rate = 0;
+  double gradient_norm = 0;
+  std::int64_t updates_skipped = 0;  // since the start of training
+  double seconds_left = 0;
   std::int64_t tokens = 0;
   double busy = 0;
   std::int64_t generation = 0;

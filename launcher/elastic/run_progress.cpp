@@ -34,6 +34,11 @@ void RunProgress::on_step(const trainer::StepReport& report) {
   ++updates_;
 }
 
+void RunProgress::on_validation(double loss) {
+  const std::scoped_lock lock(mutex_);
+  validation_loss_ = loss;
+}
+
 void RunProgress::on_change(double stall_seconds, std::int64_t redone, std::int64_t window, bool was_planned) {
   const std::scoped_lock lock(mutex_);
   if (was_planned) switch_ = stall_seconds;
@@ -48,6 +53,7 @@ RunProgress::Now RunProgress::now() const {
   const std::scoped_lock lock(mutex_);
   Now now;
   now.last = last_.value_or(trainer::StepReport{});
+  now.validation_loss = validation_loss_;
   now.window_time = window_time();
   if (now.window_time > 0) {
     now.tokens_per_second = static_cast<double>(tokens_per_step_) / to_seconds(now.window_time);

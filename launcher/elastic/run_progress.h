@@ -18,13 +18,15 @@ class RunProgress {
 
   void begin_generation();
   void on_step(const trainer::StepReport& report);
+  void on_validation(double loss);
   // A change of membership cost so long without training, and so many of `window` minibatches are run again. Planned:
   // nobody was lost.
   void on_change(double stall_seconds, std::int64_t redone, std::int64_t window, bool was_planned);
 
   struct Now {
     trainer::StepReport last;
-    Tick window_time = 0;  // median of the last updates; 0: not known
+    std::optional<double> validation_loss;  // the last that was measured
+    Tick window_time = 0;                   // median of the last updates; 0: not known
     double tokens_per_second = 0;
     std::int64_t tokens = 0;
     double goodput = 1;  // share of the time since the first update that went into what counts
@@ -51,6 +53,7 @@ class RunProgress {
   const std::int64_t tokens_per_step_;
   mutable std::mutex mutex_;
   std::optional<trainer::StepReport> last_;
+  std::optional<double> validation_loss_;
   Tick first_update_ = 0;
   std::optional<Tick> previous_update_;  // of this generation
   std::vector<Tick> recent_;             // times of updates, oldest first

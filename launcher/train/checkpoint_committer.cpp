@@ -34,13 +34,14 @@ Verdict::Kind verdict_after_failure(const storage::HeadStore& store, const Check
 }  // namespace
 
 CheckpointCommitter::CheckpointCommitter(RunFacts run, int workers, storage::RetentionOptions retention,
-                                         storage::CatalogPorts ports, std::optional<CatalogEntry> parent)
+                                         storage::CatalogPorts ports, std::optional<CatalogEntry> parent, Curve* curve)
     : run_(std::move(run)),
       workers_(workers),
       retention_(retention),
       ports_(ports),
       catalog_(ports),
       parent_(std::move(parent)),
+      curve_(curve),
       incarnation_(std::random_device{}()),
       fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   EVERSTEP_CHECK(fd_ >= 0, "cannot make an event descriptor");
@@ -101,6 +102,8 @@ Status CheckpointCommitter::last() const {
 }
 
 void CheckpointCommitter::run() {
+  // One that committed before may have died before it told the curve.
+  keep_curve(nullptr);
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return is_closing_ || !mailbox_.empty(); });
@@ -192,7 +195,7 @@ void CheckpointCommitter::commit(const Collection& complete) {
 }
 
 // Gives up by itself if it fails.
-Result<CatalogEntry> CheckpointCommitter::try_commit(const Collection& complete) {
+Result<CheckpointCommitter::Committed> CheckpointCommitter::try_commit(const Collection& complete) {
   const auto give_up_at = [&](const Error& error) {
     give_up(complete.name, error, Verdict::Kind::kAbandoned);
     return error;
@@ -204,12 +207,12 @@ Result<CatalogEntry> CheckpointCommitter::try_commit(const Collection& complete)
   auto request = assemble_commit(run_, *shards, parent_, writer);
   if (!request) return give_up_at(request.error());
   auto committed = catalog_.commit(*request);
-  if (committed) return committed;
+  if (committed) return Committed{*std::move(committed), std::move(request->ledger)};
   if (committed.error().code == ErrorCode::kStaleGeneration) overtaken_ = committed.error();
   const Verdict::Kind verdict = verdict_after_failure(ports_.head, complete.name, committed.error());
   if (verdict == Verdict::Kind::kAbandoned) remove_documents(complete.name, writer);
   give_up(complete.name, committed.error(), verdict);
-  return committed;
+  return committed.error();
 }
 
 void CheckpointCommitter::remove_documents(const CheckpointName& name, const storage::WriterTag& writer) {
@@ -233,17 +236,25 @@ Result<std::vector<Shard>> CheckpointCommitter::read_shards(const Collection& co
   return shards;
 }
 
-void CheckpointCommitter::conclude(const Collection& complete, CatalogEntry committed, double seconds) {
+void CheckpointCommitter::conclude(const Collection& complete, Committed committed, double seconds) {
   settled_ = Verdict{complete.name, Verdict::Kind::kCommitted};
   {
     const std::scoped_lock lock(mutex_);
     ++counts_.saved;
-    counts_.last_step = committed.manifest.version.value;
+    counts_.last_step = committed.entry.manifest.version.value;
     last_ = {};
   }
-  parent_ = std::move(committed);
+  parent_ = std::move(committed.entry);
   publish({settled_, event_of(parent_->manifest, seconds)});
+  keep_curve(&committed.ledger);
   clean_up(complete);
+}
+
+// A curve that lags is put right by the next commit, or by the next committer.
+void CheckpointCommitter::keep_curve(const storage::LedgerSegment* committed) {
+  if (curve_ == nullptr || !parent_) return;
+  const Status kept = caught([&] { return curve_->follow(ports_, *parent_, committed); });
+  if (!kept) publish({{}, LogLine("curve_lags").add("reason", kept.error().line()).text()});
 }
 
 void CheckpointCommitter::give_up(const CheckpointName& name, const Error& error, Verdict::Kind verdict) {

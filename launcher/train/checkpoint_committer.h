@@ -13,6 +13,7 @@
 
 #include "launcher/train/commit_assembly.h"
 #include "launcher/train/control_message.h"
+#include "launcher/train/curve.h"
 #include "storage/catalog.h"
 
 namespace everstep::launcher {
@@ -31,9 +32,10 @@ struct CheckpointCounts {
 // thread of its own, because a disk may take seconds; what it says is fetched by the supervisor's loop.
 class CheckpointCommitter {
  public:
-  // `parent` is what the run resumed from. The ports must be fit for another thread and outlive this.
+  // `parent` is what the run resumed from. `curve` is kept up with what is committed; nullptr: none is. The ports must
+  // be fit for another thread and outlive this, and so must the curve.
   CheckpointCommitter(RunFacts run, int workers, storage::RetentionOptions retention, storage::CatalogPorts ports,
-                      std::optional<storage::CatalogEntry> parent);
+                      std::optional<storage::CatalogEntry> parent, Curve* curve = nullptr);
   CheckpointCommitter(const CheckpointCommitter&) = delete;
   CheckpointCommitter& operator=(const CheckpointCommitter&) = delete;
   // Settles what it was told: a checkpoint whose shards are all durable is committed even if a worker died since.
@@ -73,12 +75,17 @@ class CheckpointCommitter {
   void handle(int rank, const SaveSkipped& skipped);
 
   void commit(const Collection& complete);
-  Result<storage::CatalogEntry> try_commit(const Collection& complete);
+  struct Committed {
+    storage::CatalogEntry entry;
+    storage::LedgerSegment ledger;
+  };
+  Result<Committed> try_commit(const Collection& complete);
   void remove_documents(const storage::CheckpointName& name, const storage::WriterTag& writer);
   Result<std::vector<storage::Shard>> read_shards(const Collection& complete) const;
-  void conclude(const Collection& complete, storage::CatalogEntry committed, double seconds);
+  void conclude(const Collection& complete, Committed committed, double seconds);
   void give_up(const storage::CheckpointName& name, const Error& error, Verdict::Kind verdict);
   void clean_up(const Collection& complete);
+  void keep_curve(const storage::LedgerSegment* committed);
   void publish(News news);
   static std::string event_of(const storage::Manifest& manifest, double seconds);
 
@@ -89,6 +96,7 @@ class CheckpointCommitter {
   storage::CatalogPorts ports_;
   storage::Catalog catalog_;
   std::optional<storage::CatalogEntry> parent_;
+  Curve* const curve_;
   std::optional<Collection> collection_;
   std::optional<Verdict> settled_;  // the last one
   std::optional<Error> overtaken_;  // another run commits to this job: this one saves no more

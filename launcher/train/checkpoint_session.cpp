@@ -176,4 +176,12 @@ std::string resumed_event(const CheckpointSession& session, const TrainPlan& pla
       .text();
 }
 
+std::unique_ptr<Curve> make_curve(const TrainRequest& request, std::uint64_t lineage) {
+  const trainer::TrainOptions& options = request.options;
+  const std::int64_t samples = std::int64_t{request.plan.window} * options.model.minibatch;
+  return std::make_unique<Curve>(
+      request.checkpoints->store.path(), lineage,
+      [rate = options.learning_rate, samples](std::int64_t step) { return rate.at(step * samples); });
+}
+
 }  // namespace everstep::launcher

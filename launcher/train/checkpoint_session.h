@@ -8,6 +8,7 @@
 #include "launcher/checkpoint/checkpoint_store.h"
 #include "launcher/command.h"
 #include "launcher/train/commit_assembly.h"
+#include "launcher/train/curve.h"
 #include "launcher/train/train_plan.h"
 
 namespace everstep::launcher {
@@ -37,6 +38,9 @@ RunFacts facts_of(const CheckpointSession& session, const TrainRequest& request,
 
 // About the start of a run that goes on: `event=resumed step=… position=… kind=live plan=same pipeline=continued`.
 std::string resumed_event(const CheckpointSession& session, const TrainPlan& plan);
+
+// The curve beside the checkpoints of that lineage, which the request must ask for.
+std::unique_ptr<Curve> make_curve(const TrainRequest& request, std::uint64_t lineage);
 
 // What one checkpoint of the model needs at most.
 std::uint64_t largest_checkpoint_bytes(const trainer::TrainOptions& options);

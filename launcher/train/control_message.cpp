@@ -38,6 +38,8 @@ Json to_json(const Alive&) { return typed("alive"); }
 
 Json with_report(Json json, const StepReport& report) {
   json.set("step", report.step).set("at", report.at).set("skipped", report.skipped);
+  json.set("norm_limit", report.norm_limit).set("skipped_in_all", report.skipped_in_all);
+  json.set("skipped_in_a_row", report.skipped_in_a_row);
   json.set("loss", finite_or_null(report.loss)).set("gradient_norm", finite_or_null(report.gradient_norm));
   json.set("learning_rate", finite_or_null(report.learning_rate)).set("busy", finite_or_null(report.busy));
   return json;
@@ -206,6 +208,9 @@ StepReport read_step(Members& members) {
   report.step = members.integer("step");
   report.at = members.integer("at");
   report.skipped = members.boolean("skipped");
+  report.norm_limit = members.number("norm_limit");
+  report.skipped_in_all = members.integer("skipped_in_all");
+  report.skipped_in_a_row = members.integer("skipped_in_a_row");
   report.loss = members.number("loss");
   report.gradient_norm = members.number("gradient_norm");
   report.learning_rate = members.number("learning_rate");

@@ -42,7 +42,7 @@ struct Validation {
 // From a worker that reached the end.
 struct Finished {
   std::int64_t steps = 0;
-  std::int64_t skipped = 0;
+  std::int64_t skipped = 0;     // since the start of training
   std::int64_t peak_bytes = 0;  // of memory, above what it had before the training
 
   bool operator==(const Finished&) const = default;

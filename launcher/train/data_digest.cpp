@@ -59,9 +59,13 @@ Status add_file(const std::string& path, storage::Hasher& hasher, std::uint64_t&
 }  // namespace
 
 Result<std::string> data_digest(const std::string& path, const storage::Hashing& hashing) {
+  const std::vector<std::string> files = files_at(path);
+  if (files.empty()) {
+    return not_found("there is no data at " + path, "--data=PATH says where this host has the job's data");
+  }
   const auto hasher = hashing.sha256();
   std::uint64_t size = 0;
-  for (const std::string& file : files_at(path)) EVERSTEP_TRY(add_file(file, *hasher, size));
+  for (const std::string& file : files) EVERSTEP_TRY(add_file(file, *hasher, size));
   return std::to_string(size) + "-" + to_string(hasher->finish());
 }
 

@@ -16,6 +16,7 @@ struct PreparedRun {
   Config config;  // in force
   TrainRequest request;
   TrainPlan plan;
+  std::optional<trainer::DataFacts> data;  // nothing: emulated, on no data
   std::uint64_t lineage = 0;
   RunDirectory directory;
   RunLock lock;  // of the directory
@@ -28,8 +29,8 @@ struct PreparedRun {
   int workers() const { return static_cast<int>(plan.plan.workers.size()); }
 };
 
-// What can be checked before there is a plan or a checkpoint directory: the data, above all.
-Outcome check_data(const Config& config, const TrainRequest& request);
+// What can be checked before there is a plan or a checkpoint directory: the data, above all. Tells what it found.
+Outcome check_data(PreparedRun& run);
 
 // Reads the request, plans, and checks all that neither etcd nor checkpoints are needed for: the first part of
 // prepare_run. Leaves nothing behind.
@@ -42,6 +43,7 @@ Outcome prepare_run(const Config& config, std::uint64_t lineage, Streams& stream
 // Makes the run's directory, and keeps the configuration there.
 Outcome make_directory(PreparedRun& run);
 
+// Two events: what is to be trained on what, with the plan and what it is expected to need, and why that plan.
 void log_plan(const PreparedRun& run, Streams& streams);
 
 // Says that all steps were made before.

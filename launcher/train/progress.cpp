@@ -10,13 +10,13 @@
 namespace everstep::launcher {
 namespace {
 
-double seconds_left(const trainer::StepReport& report, const RunStatistics& statistics, std::int64_t steps) {
-  return static_cast<double>(steps - report.step) * statistics.recent_seconds_per_step();
-}
-
 std::string two_digits(std::int64_t number) { return (number < 10 ? "0" : "") + std::to_string(number); }
 
 }  // namespace
+
+double seconds_left(const trainer::StepReport& report, const RunStatistics& statistics, std::int64_t steps) {
+  return static_cast<double>(steps - report.step) * statistics.recent_seconds_per_step();
+}
 
 std::string loss_text(double loss) { return std::isfinite(loss) ? fixed_text(loss, 4) : "not finite"; }
 
@@ -51,14 +51,26 @@ std::string progress_text(const trainer::StepReport& report, const RunStatistics
 }
 
 std::string progress_event(const trainer::StepReport& report, const RunStatistics& statistics, std::int64_t steps,
-                           std::optional<Generation> generation) {
+                           std::optional<Generation> generation, std::optional<double> validation_loss) {
   LogLine event("step");
   event.add("step", report.step).add("steps", steps);
   if (generation) event.add("generation", generation->value);
-  return event.add("loss", loss_text(report.loss))
-      .add("tokens_per_s", fixed_text(statistics.last_tokens_per_s(), 0))
+  event.add("loss", loss_text(report.loss));
+  if (validation_loss) event.add("validation_loss", loss_text(*validation_loss));
+  event.add("learning_rate", report.learning_rate).add("gradient_norm", loss_text(report.gradient_norm));
+  if (report.skipped_in_all > 0) event.add("skipped", report.skipped_in_all);
+  return event.add("tokens_per_s", fixed_text(statistics.last_tokens_per_s(), 0))
       .add("busy", fixed_text(report.busy, 3))
       .add("seconds_left", fixed_text(seconds_left(report, statistics, steps), 0))
+      .text();
+}
+
+std::string skipped_event(const trainer::StepReport& report, trainer::Accumulation accumulation) {
+  return LogLine("update_skipped")
+      .add("step", report.step)
+      .add("in_a_row", report.skipped_in_a_row)
+      .add("in_all", report.skipped_in_all)
+      .add("reason", trainer::skip_reason(report.norm_limit, report.gradient_norm, accumulation))
       .text();
 }
 

@@ -13,9 +13,15 @@ namespace everstep::launcher {
 std::string progress_text(const trainer::StepReport& report, const RunStatistics& statistics, std::int64_t steps,
                           std::size_t columns);
 
-// The same as an event for a log.
+// The same as an event for a log, with the last loss on the validation split if there is one.
 std::string progress_event(const trainer::StepReport& report, const RunStatistics& statistics, std::int64_t steps,
-                           std::optional<Generation> generation = {});
+                           std::optional<Generation> generation = {}, std::optional<double> validation_loss = {});
+
+// How long the steps that are left take at the speed of the last few.
+double seconds_left(const trainer::StepReport& report, const RunStatistics& statistics, std::int64_t steps);
+
+// `event=update_skipped step=41 in_a_row=3 in_all=7 reason="the gradient was not finite"`
+std::string skipped_event(const trainer::StepReport& report, trainer::Accumulation accumulation);
 
 // "2.4153", or that it is not finite.
 std::string loss_text(double loss);

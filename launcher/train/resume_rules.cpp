@@ -35,7 +35,7 @@ constexpr std::array<std::string_view, 15> kMembership{
     "etcd",      "etcd-ca",           "etcd-cert",   "etcd-key",      "etcd-plain-text",
     "lease-ttl", "etcd-outage-limit", "min-workers", "join-debounce", "join-interval",
     "advertise", "port-range",        "metrics",     "notice",        "notice-url"};
-constexpr std::array<std::string_view, 2> kSupervision{"restart", "explode"};
+constexpr std::array<std::string_view, 3> kSupervision{"restart", "explode", "max-skipped-updates"};
 
 constexpr std::array<Names, 8> kMayDiffer{kLength,      kPlan,         kEqualBits,  kProcesses,
                                           kCheckpoints, kMayHaveMoved, kMembership, kSupervision};
@@ -51,6 +51,16 @@ std::optional<bool> compare_as(const std::string& a, const std::string& b) {
   const auto number_b = parse_number<Number>(b);
   if (!number_a || !number_b) return std::nullopt;
   return *number_a == *number_b;
+}
+
+// How many windows in a row were skipped right before the checkpoint.
+std::int64_t skipped_before(const storage::Manifest& manifest) {
+  std::int64_t window = manifest.version.value;
+  for (auto skipped = manifest.skipped.rbegin(); skipped != manifest.skipped.rend() && *skipped == window - 1;
+       ++skipped) {
+    --window;
+  }
+  return manifest.version.value - window;
 }
 
 std::string shown(const std::string& value) { return value.empty() ? "not set" : value; }
@@ -115,6 +125,7 @@ trainer::ResumePoint resume_point(const storage::Manifest& manifest, const sched
   point.position = manifest.name.position;
   point.version = manifest.version;
   point.applied = manifest.applied;
+  point.skipped_in_a_row = skipped_before(manifest);
   point.continues_live = manifest.has(storage::StateKind::kPrevious) && manifest.plan == stored_plan(plan);
   for (const auto& [minibatch, loss] : manifest.window_losses) point.losses.push_back({minibatch, loss});
   return point;

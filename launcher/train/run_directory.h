@@ -13,6 +13,7 @@ struct RunDirectory {
   std::string path;
 
   std::string metrics() const { return path + "/metrics.jsonl"; }
+  std::string curve() const { return path + "/curve.jsonl"; }  // a link to the job's, beside its checkpoints
   std::string config() const { return path + "/config.txt"; }
   std::string end() const { return path + "/end.json"; }  // once it has ended: see RunWord
   std::string worker_log(int rank) const { return path + "/worker-" + std::to_string(rank) + ".log"; }

@@ -32,6 +32,7 @@ void RunReporter::on_step(const trainer::StepReport& report, std::optional<Gener
   last_ = report;
   generation_ = generation;
   is_written_ = false;
+  if (report.skipped) note(skipped_event(report, run_.accumulation));
   const bool is_validated =
       run_.evaluate_every > 0 && (report.step % run_.evaluate_every == 0 || report.step == run_.steps);
   if (!is_validated) write_metrics(std::nullopt);
@@ -49,7 +50,7 @@ void RunReporter::on_validation(double loss) {
 void RunReporter::write_metrics(std::optional<double> validation_loss) {
   if (std::exchange(is_written_, true)) return;
   const bool was_good = metrics_.good();
-  metrics_ << metrics_line(*last_, statistics_, validation_loss, generation_) << std::endl;
+  metrics_ << metrics_line(*last_, statistics_, run_.steps, validation_loss, generation_) << std::endl;
   if (was_good && !metrics_.good()) note(LogLine("metrics_lost").add("path", run_.metrics_path).text());
 }
 
@@ -58,7 +59,7 @@ void RunReporter::show(const trainer::StepReport& report) {
   if (line_.is_visible()) {
     line_.show(shape_ + progress_text(report, statistics_, run_.steps, streams_.log_columns));
   } else {
-    print_event(streams_, progress_event(report, statistics_, run_.steps, generation_));
+    print_event(streams_, progress_event(report, statistics_, run_.steps, generation_, validation_loss_));
   }
 }
 

@@ -10,8 +10,8 @@
 
 namespace everstep::launcher {
 
-// Tells how a run goes while it goes: a line per update in a file, and a progress line on a terminal or an event in the
-// log every few seconds.
+// Tells how a run goes while it goes: a line per update in a file, a progress line on a terminal or an event in the
+// log every few seconds, and an event at once for an update that is skipped.
 class RunReporter {
  public:
   struct Run {
@@ -19,6 +19,7 @@ class RunReporter {
     std::int64_t evaluate_every = 0;  // updates; 0 = never
     std::int64_t tokens_per_step = 0;
     std::string metrics_path;
+    trainer::Accumulation accumulation = trainer::Accumulation::kFloat;
   };
 
   RunReporter(Run run, Streams& streams);

@@ -48,15 +48,17 @@ std::string mib_text(std::int64_t bytes) { return fixed_text(static_cast<double>
 
 }  // namespace
 
-std::string metrics_line(const trainer::StepReport& report, const RunStatistics& statistics,
+std::string metrics_line(const trainer::StepReport& report, const RunStatistics& statistics, std::int64_t steps,
                          std::optional<double> validation_loss, std::optional<Generation> generation) {
   Json json = Json::object();
   if (generation) json.set("generation", generation->value);
-  json.set("step", report.step).set("loss", finite_or_null(report.loss));
+  json.set("step", report.step).set("steps", steps).set("loss", finite_or_null(report.loss));
   json.set("learning_rate", finite_or_null(report.learning_rate));
   json.set("gradient_norm", finite_or_null(report.gradient_norm)).set("skipped", report.skipped);
+  json.set("skipped_in_all", report.skipped_in_all);
   json.set("tokens", statistics.tokens()).set("tokens_per_s", statistics.last_tokens_per_s());
   json.set("busy", finite_or_null(report.busy)).set("seconds", statistics.seconds());
+  json.set("seconds_left", seconds_left(report, statistics, steps));
   if (validation_loss) json.set("validation_loss", finite_or_null(*validation_loss));
   return storage::to_text(json, 0);
 }
@@ -79,7 +81,8 @@ std::string summary_json(const RunSummary& summary) {
 std::string summary_text(const RunSummary& summary) {
   const scheduler::Plan& plan = summary.plan;
   std::string text = "steps      " + std::to_string(summary.steps) + " in " + duration_text(summary.seconds);
-  if (summary.skipped > 0) text += ", " + std::to_string(summary.skipped) + " skipped (gradient not finite)";
+  if (summary.skipped > 0)
+    text += ", " + std::to_string(summary.skipped) + " skipped (gradient not finite or too large)";
   text += "\nloss       " + loss_text(summary.loss);
   if (summary.validation_loss) text += ", validation " + loss_text(*summary.validation_loss);
   text += "\nspeed      " + speed_text(summary.rate.tokens_per_s) + ", busy " + fixed_text(summary.rate.busy, 3);

@@ -11,14 +11,14 @@
 
 namespace everstep::launcher {
 
-// One line of metrics.jsonl: what is known after an update. What is not finite is null.
-std::string metrics_line(const trainer::StepReport& report, const RunStatistics& statistics,
+// One line of metrics.jsonl: what is known after an update of a run of so many steps. What is not finite is null.
+std::string metrics_line(const trainer::StepReport& report, const RunStatistics& statistics, std::int64_t steps,
                          std::optional<double> validation_loss, std::optional<Generation> generation = {});
 
 // The outcome of a run.
 struct RunSummary {
   std::int64_t steps = 0;
-  std::int64_t skipped = 0;
+  std::int64_t skipped = 0;  // since the start of training
   double loss = 0;
   std::optional<double> validation_loss;  // the last that was measured
   Rate rate;

@@ -17,7 +17,8 @@ Options data_options() {
       {.name = "data-format",
        .value_name = "F",
        .default_text = "auto",
-       .help = "text (bytes as tokens), bin (nanoGPT, llm.c), megatron (.bin and .idx), or auto"},
+       .help = "text (bytes as tokens), bin (16-bit tokens: nanoGPT; llm.c), bin32 (32-bit tokens), megatron (.bin and "
+               ".idx), or auto"},
       {.name = "validation-fraction",
        .value_name = "X",
        .default_text = "0.05",
@@ -83,6 +84,11 @@ Options plan_options() {
        .default_text = "0",
        .help = "A gradient whose norm is more than F times the median of the last 16 is treated as one that is not "
                "finite: its window is run again, then skipped (with --etcd=none skipped at once); 0: none is"},
+      {.name = "max-skipped-updates",
+       .value_name = "N",
+       .default_text = "20",
+       .help = "Ends the run with an error (exit code 78) when so many updates in a row were skipped because their "
+               "gradients were not finite or exploded; 0: never"},
       {.name = "emulate",
        .value_name = "F:B",
        .help = "Wait F ms per forward and B ms per backward of a stage instead of computing; model:F:B: of the whole "

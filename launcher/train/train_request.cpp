@@ -56,7 +56,7 @@ class RequestReader {
   }
 
   std::optional<trainer::DataOptions> data(bool emulated) {
-    const std::vector<std::string> formats{"auto", "text", "bin", "megatron"};
+    const std::vector<std::string> formats{"auto", "text", "bin", "bin32", "megatron"};
     const std::size_t format = values_.choice("data-format", formats);
     const double fraction = values_.number("validation-fraction", {.min = 0, .max = 0.9});
     if (emulated && !config_.is_set("data")) return std::nullopt;
@@ -160,6 +160,7 @@ TrainRequest read_train_request(const Config& config, std::int64_t host_memory_b
   if (options.anomalies.explode_factor > 0 && options.anomalies.explode_factor <= 1) {
     reader.refuse("explode", "every other gradient is larger than the median: it is more than 1, or 0 for none");
   }
+  options.anomalies.most_in_a_row = values.integer("max-skipped-updates", {.min = 0});
   options.adam = reader.adam();
   options.steps = values.integer("steps", {.min = 1, .max = kMostSteps});
   const std::int64_t rate_steps =

@@ -74,7 +74,7 @@ class WorkerProcess {
     }
     EVERSTEP_TRY((*transport)->close(options.peer_timeout));
     // A last checkpoint that failed (result->saved) is the supervisor's to tell: the training has ended well.
-    return Finished{result->steps, result->skipped, peak_resident_bytes() - before};
+    return Finished{result->steps, result->last.skipped_in_all, peak_resident_bytes() - before};
   }
 
  private:

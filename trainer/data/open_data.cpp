@@ -18,6 +18,7 @@ namespace {
 struct OpenFile {
   MappedFile file;
   TokenSpan tokens;
+  DataFormat format = DataFormat::kAuto;  // as which it was read; never kAuto
 };
 
 struct MegatronPaths {
@@ -45,7 +46,12 @@ Result<OpenFile> open_megatron(const std::string& path) {
   if (!index) return index.error();
   const auto tokens = read_megatron(file->bytes(), paths.tokens, index->bytes(), paths.index);
   if (!tokens) return tokens.error();
-  return OpenFile{std::move(file).value(), *tokens};
+  return OpenFile{std::move(file).value(), *tokens, DataFormat::kMegatron};
+}
+
+DataFormat format_of(const DataOptions& options, const MappedFile& file) {
+  if (options.format != DataFormat::kAuto) return options.format;
+  return options.path.ends_with(".bin") || has_llmc_magic(file.bytes()) ? DataFormat::kBin : DataFormat::kText;
 }
 
 Result<OpenFile> open_file(const DataOptions& options) {
@@ -54,11 +60,15 @@ Result<OpenFile> open_file(const DataOptions& options) {
     return open_megatron(options.path);
   auto file = MappedFile::open(options.path);
   if (!file) return file.error();
-  const bool is_bin = options.format == DataFormat::kBin ||
-                      (detect && (options.path.ends_with(".bin") || has_llmc_magic(file->bytes())));
-  const auto tokens = is_bin ? read_bin(file->bytes(), options.path) : Result<TokenSpan>(read_text(file->bytes()));
+  const DataFormat format = format_of(options, *file);
+  if (format == DataFormat::kText) {
+    const TokenSpan text = read_text(file->bytes());
+    return OpenFile{std::move(file).value(), text, format};
+  }
+  const auto tokens =
+      format == DataFormat::kBin ? read_bin(file->bytes(), options.path) : read_bin32(file->bytes(), options.path);
   if (!tokens) return tokens.error();
-  return OpenFile{std::move(file).value(), *tokens};
+  return OpenFile{std::move(file).value(), *tokens, format};
 }
 
 class FileData final : public DataSource {
@@ -123,6 +133,31 @@ Result<TokenSource> describe(const OpenFile& opened, const ModelConfig& config) 
                      text ? kTextSpecialTokens : kBertSpecialTokens};
 }
 
+struct Splits {
+  Split training;
+  Split validation;
+};
+
+Splits splits_of(const TokenSpan& tokens, double validation_fraction) {
+  const std::int64_t size = tokens.size();
+  const auto held_back = static_cast<std::int64_t>(static_cast<double>(size) * validation_fraction);
+  return {{0, size - held_back, 0}, {size - held_back, size, 1}};
+}
+
+std::string format_text(const OpenFile& opened) {
+  if (opened.format == DataFormat::kText) return "text, every byte a token";
+  const std::string width = std::to_string(8 * size_of(opened.tokens.type)) + "-bit tokens";
+  return opened.format == DataFormat::kMegatron ? "megatron, " + width : width;
+}
+
+Status check_plausible(const OpenFile& opened, bool is_detected) {
+  const std::string& name = opened.file.path();
+  if (opened.format == DataFormat::kText) return is_detected ? check_is_text(opened.tokens, name) : Status();
+  if (opened.format != DataFormat::kBin) return {};
+  if (is_detected) EVERSTEP_TRY(check_is_no_text(opened.tokens, name));
+  return check_is_not_wider(opened.tokens, name);
+}
+
 Status check_options(const DataOptions& options, const ModelConfig& config) {
   EVERSTEP_CHECK(config.minibatch >= 1 && config.shape.sequence >= 1, "the model was not checked");
   if (!(options.validation_fraction >= 0 && options.validation_fraction < 1)) {
@@ -144,8 +179,9 @@ Result<DataFormat> parse_data_format(std::string_view word) {
   if (word == "auto") return DataFormat::kAuto;
   if (word == "text") return DataFormat::kText;
   if (word == "bin") return DataFormat::kBin;
+  if (word == "bin32") return DataFormat::kBin32;
   if (word == "megatron") return DataFormat::kMegatron;
-  return invalid_argument("unknown data format '" + std::string(word) + "'", "auto, text, bin or megatron");
+  return invalid_argument("unknown data format '" + std::string(word) + "'", "auto, text, bin, bin32 or megatron");
 }
 
 Result<std::unique_ptr<DataSource>> open_data(const DataOptions& options, const ModelConfig& config) {
@@ -155,10 +191,7 @@ Result<std::unique_ptr<DataSource>> open_data(const DataOptions& options, const 
   auto source = describe(*opened, config);
   if (!source) return source.error();
 
-  const std::int64_t tokens = opened->tokens.size();
-  const auto held_back = static_cast<std::int64_t>(static_cast<double>(tokens) * options.validation_fraction);
-  const Split training{0, tokens - held_back, 0};
-  const Split validation{tokens - held_back, tokens, 1};
+  const auto [training, validation] = splits_of(opened->tokens, options.validation_fraction);
   if (samples_in(training, config) < 1) {
     return invalid_argument(opened->file.path() + ": " + std::to_string(training.size()) +
                                 " tokens to train on are fewer than one sample of " +
@@ -168,6 +201,23 @@ Result<std::unique_ptr<DataSource>> open_data(const DataOptions& options, const 
   auto data = std::make_unique<FileData>(std::move(opened->file), std::move(*source), training, validation, config);
   if (const auto first = data->training(Position{0}); !first) return first.error();
   return std::unique_ptr<DataSource>(std::move(data));
+}
+
+Result<DataFacts> look_at_data(const DataOptions& options, const ModelConfig& config) {
+  // First what it is: other complaints would be about numbers that nobody wrote.
+  const auto opened = open_file(options);
+  if (!opened) return opened.error();
+  EVERSTEP_TRY(check_plausible(*opened, options.format == DataFormat::kAuto));
+  if (const auto data = open_data(options, config); !data) return data.error();
+  const auto source = describe(*opened, config);
+  if (!source) return source.error();
+  DataFacts facts;
+  facts.format = format_text(*opened);
+  facts.tokens = opened->tokens.size();
+  facts.training_samples = samples_in(splits_of(opened->tokens, options.validation_fraction).training, config);
+  facts.ids = ids_of(opened->tokens);
+  if (const auto largest = source->token(facts.ids.place_of_largest); !largest) return largest.error();
+  return facts;
 }
 
 }  // namespace everstep::trainer

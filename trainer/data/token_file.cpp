@@ -48,6 +48,13 @@ Result<TokenSpan> read_llmc(std::span<const std::byte> bytes, const LlmcKind& ki
   return TokenSpan{kind.type, bytes.subspan(kLlmcHeaderBytes)};
 }
 
+Result<TokenSpan> read_plain(std::span<const std::byte> bytes, TokenType type, const std::string& name) {
+  if (bytes.size() % size_of(type) == 0) return TokenSpan{type, bytes};
+  return invalid_argument(name + ": " + std::to_string(bytes.size()) + " bytes are no whole number of uint" +
+                              std::to_string(8 * size_of(type)) + " tokens",
+                          "is the file complete? use --data-format=text for plain text");
+}
+
 }  // namespace
 
 std::size_t size_of(TokenType type) {
@@ -89,11 +96,11 @@ bool has_llmc_magic(std::span<const std::byte> bytes) { return find_llmc_kind(by
 
 Result<TokenSpan> read_bin(std::span<const std::byte> bytes, const std::string& name) {
   if (const LlmcKind* kind = find_llmc_kind(bytes)) return read_llmc(bytes, *kind, name);
-  if (bytes.size() % size_of(TokenType::kUint16) != 0) {
-    return invalid_argument(name + ": " + std::to_string(bytes.size()) + " bytes are no whole number of uint16 tokens",
-                            "is the file complete? use --data-format=text for plain text");
-  }
-  return TokenSpan{TokenType::kUint16, bytes};
+  return read_plain(bytes, TokenType::kUint16, name);
+}
+
+Result<TokenSpan> read_bin32(std::span<const std::byte> bytes, const std::string& name) {
+  return read_plain(bytes, TokenType::kUint32, name);
 }
 
 }  // namespace everstep::trainer

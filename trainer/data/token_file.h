@@ -36,6 +36,9 @@ bool has_llmc_magic(std::span<const std::byte> bytes);
 // (uint16 ids and nothing else).
 Result<TokenSpan> read_bin(std::span<const std::byte> bytes, const std::string& name);
 
+// 32-bit ids and nothing else.
+Result<TokenSpan> read_bin32(std::span<const std::byte> bytes, const std::string& name);
+
 // Megatron's pair of files: `index` says how `tokens` is cut into sequences and documents. All writers of this format
 // put the sequences back to back, which makes the token file one stretch; other orders are refused.
 Result<TokenSpan> read_megatron(std::span<const std::byte> tokens, const std::string& tokens_name,

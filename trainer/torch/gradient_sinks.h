@@ -25,8 +25,8 @@ class StageGradients : public GradientSink {
   std::size_t first_entry_ = 0;
 };
 
-std::unique_ptr<StageGradients> make_stage_gradients(const StageLayout& layout, Accumulation accumulation,
-                                                     const Buffer& sums);
+// Into the request's gradients of that parity.
+std::unique_ptr<StageGradients> make_stage_gradients(const StageRequest& request, int parity);
 
 // Views of a stage's parameters in a flat buffer of elements of this type, in the order of the layout.
 Tensors parameter_views(const StageLayout& layout, const Buffer& buffer, at::ScalarType type);

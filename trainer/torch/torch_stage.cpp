@@ -81,9 +81,7 @@ TorchStage::TorchStage(const StageRequest& request) : request_(request) {
     }
     blocks_.back().weights.push_back(views[entry]);
   }
-  for (std::size_t parity = 0; parity < 2; ++parity) {
-    gradients_[parity] = make_stage_gradients(layout, request.accumulation, request.memory.gradients[parity]);
-  }
+  for (int parity = 0; parity < 2; ++parity) gradients_.at(parity) = make_stage_gradients(request, parity);
 }
 
 // An activation or its gradient as a tensor over the same bytes, which live as long as it.

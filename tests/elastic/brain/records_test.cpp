@@ -62,6 +62,12 @@ TEST(Records, ReadBackWhatTheyWrite) {
   expect_round_trip(QuarantineRecord{2, 4}, &parse_quarantine);
   expect_round_trip(ProgressRecord{1, 2, 3.5, 4.25, 0.5, 0.75, "training", {}}, &parse_progress);
   expect_round_trip(ProgressRecord{1, 2, 3.5, 4.25, 0.5, 0.75, "training", {1500, 20}}, &parse_progress);
+  ProgressRecord measured{1, 2, 3.5, 4.25, 0.5, 0.75, "training", {}};
+  measured.learning_rate = 6e-4;
+  measured.gradient_norm = std::numeric_limits<double>::infinity();
+  measured.validation_loss = 3.75;
+  measured.skipped = 7;
+  expect_round_trip(measured, &parse_progress);
 }
 
 TEST(Records, HaveOneFormOnly) {

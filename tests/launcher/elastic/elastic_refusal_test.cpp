@@ -85,6 +85,8 @@ TEST_F(ElasticRefusal, IsWhatOtherSettingsGet) {
   EXPECT_THAT(refusal(joining({"--data=" + path("other.txt")}), 64), HasSubstr("other settings: --data (another file"));
   EXPECT_THAT(refusal(worker_words({"--data=" + path("other.txt")}), 64),
               HasSubstr("other settings: --data (another file"));
+  EXPECT_THAT(refusal(worker_words({"--data=" + path("nowhere")}), 64),
+              AllOf(HasSubstr("there is no data at"), HasSubstr("nowhere"), HasSubstr("--data=PATH")));
   expect_undisturbed();
 }
 

@@ -37,6 +37,7 @@ TEST_F(JobStatusTest, OfAJobThatTrainsHasEverything) {
   EXPECT_EQ(status_text(status()),
             R"(job first: training
   step        120 of 1000, loss 3.4210
+  update      learning rate 0, gradient norm 0.0000
   speed       12.3 ktokens/s, busy 0.87, goodput 0.96
   generation  3, amdp D=2 P=1 W=1, from the beginning: w2 joined
   survives    no loss without going back to a checkpoint
@@ -90,6 +91,11 @@ TEST_F(JobStatusTest, TellsTheTimesOfStagesAndWhoIsSlowForWhatItHasToDo) {
             storage::Json::array().append(storage::Json::object().set("stage", 1).set("ms", 61.5)));
   EXPECT_EQ(*second.find("slowness"), storage::Json(1.4));
 
+  progress.learning_rate = 6e-4;
+  progress.gradient_norm = 0.5;
+  progress.validation_loss = 3.75;
+  progress.skipped = 2;
+  progress.update_us = 500'000;
   progress.slowness_percent = {100, 310};
   job.write(job.keys().progress(), to_text(progress));
   EXPECT_EQ(status().straggler, "w2 is 3.1 times slower than the median worker");

@@ -16,7 +16,13 @@ const MetricsLabels kLabels{"first", "host-1"};
 WorkerMetrics some_metrics() {
   WorkerMetrics metrics;
   metrics.step = 12;
+  metrics.steps = 500;
   metrics.loss = 3.25;
+  metrics.validation_loss = 3.5;
+  metrics.learning_rate = 6e-4;
+  metrics.gradient_norm = 0.75;
+  metrics.updates_skipped = 2;
+  metrics.seconds_left = 90.5;
   metrics.tokens = 98'304;
   metrics.busy = 0.875;
   metrics.generation = 3;
@@ -44,9 +50,27 @@ everstep_up{everstep_job="first",worker="host-1",version=")" +
 # HELP everstep_step Updates made.
 # TYPE everstep_step gauge
 everstep_step{everstep_job="first",worker="host-1"} 12
+# HELP everstep_steps Updates to make in all.
+# TYPE everstep_steps gauge
+everstep_steps{everstep_job="first",worker="host-1"} 500
+# HELP everstep_seconds_left Until the last update, at the speed of the last few; 0 while it is not known.
+# TYPE everstep_seconds_left gauge
+everstep_seconds_left{everstep_job="first",worker="host-1"} 90.5
 # HELP everstep_loss Loss of the last update.
 # TYPE everstep_loss gauge
 everstep_loss{everstep_job="first",worker="host-1"} 3.25
+# HELP everstep_validation_loss Loss on the validation split, measured last.
+# TYPE everstep_validation_loss gauge
+everstep_validation_loss{everstep_job="first",worker="host-1"} 3.5
+# HELP everstep_learning_rate Learning rate of the last update.
+# TYPE everstep_learning_rate gauge
+everstep_learning_rate{everstep_job="first",worker="host-1"} 0.0006
+# HELP everstep_gradient_norm Norm of the last update's gradient, before clipping.
+# TYPE everstep_gradient_norm gauge
+everstep_gradient_norm{everstep_job="first",worker="host-1"} 0.75
+# HELP everstep_updates_skipped_total Updates of the job that were skipped: not finite, or exploded.
+# TYPE everstep_updates_skipped_total counter
+everstep_updates_skipped_total{everstep_job="first",worker="host-1"} 2
 # HELP everstep_tokens_total Tokens trained on by all workers.
 # TYPE everstep_tokens_total counter
 everstep_tokens_total{everstep_job="first",worker="host-1"} 98304

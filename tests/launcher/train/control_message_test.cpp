@@ -40,6 +40,9 @@ TEST(ControlMessage, ComesBackAsItWas) {
   report.gradient_norm = 2.5;
   report.learning_rate = 1e-4;
   report.skipped = true;
+  report.norm_limit = 7.5;
+  report.skipped_in_all = 12;
+  report.skipped_in_a_row = 3;
   report.busy = 0.9;
   report.at = 123456789012345;
   const auto back = round_trip(report);
@@ -48,6 +51,9 @@ TEST(ControlMessage, ComesBackAsItWas) {
   EXPECT_EQ(back.gradient_norm, 2.5);
   EXPECT_EQ(back.learning_rate, 1e-4);
   EXPECT_TRUE(back.skipped);
+  EXPECT_EQ(back.norm_limit, 7.5);
+  EXPECT_EQ(back.skipped_in_all, 12);
+  EXPECT_EQ(back.skipped_in_a_row, 3);
   EXPECT_EQ(back.busy, 0.9);
   EXPECT_EQ(back.at, 123456789012345);
   const ToWorker start = Start{{"a", std::string("\0", 1), ""}};

@@ -22,6 +22,8 @@ trainer::StepReport report_of(std::int64_t step, double seconds, double busy = 0
   trainer::StepReport report;
   report.step = step;
   report.loss = 2.41528;
+  report.learning_rate = 3e-4;
+  report.gradient_norm = 0.51;
   report.busy = busy;
   report.at = ticks_of(seconds);
   return report;
@@ -67,7 +69,27 @@ TEST(Progress, ShowsWhereTheRunIs) {
             "step 120/500  loss 2.4153  10.3 ktokens/s  busy 0.94  6m20s left");
   EXPECT_EQ(progress_text(report, statistics, 500, 12), "step 120/500");
   EXPECT_EQ(progress_event(report, statistics, 500),
-            "event=step step=120 steps=500 loss=2.4153 tokens_per_s=10300 busy=0.941 seconds_left=380");
+            "event=step step=120 steps=500 loss=2.4153 learning_rate=0.0003 gradient_norm=0.5100 tokens_per_s=10300 "
+            "busy=0.941 seconds_left=380");
+}
+
+TEST(Progress, TellsOfValidationAndOfSkippedUpdates) {
+  RunStatistics statistics(0, 10'300);
+  auto report = report_of(120, 1);
+  report.skipped = true;
+  report.skipped_in_all = 7;
+  report.skipped_in_a_row = 3;
+  statistics.add(report);
+  EXPECT_THAT(progress_event(report, statistics, 500, Generation{2}, 2.5),
+              AllOf(HasSubstr(" validation_loss=2.5000 "), HasSubstr(" skipped=7 ")));
+  EXPECT_EQ(skipped_event(report, trainer::Accumulation::kFloat),
+            R"(event=update_skipped step=120 in_a_row=3 in_all=7 reason="the gradient was not finite")");
+  EXPECT_THAT(skipped_event(report, trainer::Accumulation::kFixedPoint),
+              HasSubstr("or had an element of 16000 or more, which the sums of --reproducible cannot hold"));
+  report.norm_limit = 12.5;
+  report.gradient_norm = 40;
+  EXPECT_THAT(skipped_event(report, trainer::Accumulation::kFixedPoint),
+              HasSubstr("the gradient's norm of 40 was above 12.5 (--explode)"));
 }
 
 TEST(Progress, WritesDurationsAndSpeedsForPeople) {
@@ -149,7 +171,7 @@ TEST(RunSummary, IsShortForPeople) {
   RunSummary one = summary();
   one.skipped = 2;
   EXPECT_EQ(summary_text(one),
-            "steps      100 in 1m01s, 2 skipped (gradient not finite)\n"
+            "steps      100 in 1m01s, 2 skipped (gradient not finite or too large)\n"
             "loss       1.5000\n"
             "speed      2.0 ktokens/s, busy 0.930\n"
             "plan       amdp D=4 P=2 W=1, window 16\n"

@@ -178,8 +178,10 @@ TEST(DataFormat, HasOneWordPerFormat) {
   EXPECT_EQ(*parse_data_format("auto"), DataFormat::kAuto);
   EXPECT_EQ(*parse_data_format("text"), DataFormat::kText);
   EXPECT_EQ(*parse_data_format("bin"), DataFormat::kBin);
+  EXPECT_EQ(*parse_data_format("bin32"), DataFormat::kBin32);
   EXPECT_EQ(*parse_data_format("megatron"), DataFormat::kMegatron);
-  EXPECT_EQ(parse_data_format("Text").error().line(), "unknown data format 'Text' (hint: auto, text, bin or megatron)");
+  EXPECT_EQ(parse_data_format("Text").error().line(),
+            "unknown data format 'Text' (hint: auto, text, bin, bin32 or megatron)");
 }
 
 }  // namespace

@@ -136,7 +136,8 @@ class MixingStage final : public StageCompute {
     const Buffer& sums = request_.memory.gradients[parity];
     if (request_.accumulation == Accumulation::kFloat) {
       sums.as<float>()[offset] += gradient;
-    } else if (!add_fixed_point(sums.as<std::int64_t>().subspan(offset, 1), std::span<const float>(&gradient, 1))) {
+    } else if (!add_fixed_point(sums.as<std::int64_t>().subspan(offset, 1), std::span<const float>(&gradient, 1),
+                                fixed_point_limit(request_.window))) {
       overflowed_[parity] = true;
     }
   }

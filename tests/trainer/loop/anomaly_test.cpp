@@ -190,6 +190,26 @@ TEST_P(AnomalyIn, StopsNobodyAfterAWindowThatWasSkipped) {
   EXPECT_THAT(run.skipped, Each(std::vector<bool>{false, false, true, true, false}));
 }
 
+// Found by users: 399 of 400 updates were skipped, and the run was said to have ended well.
+TEST_P(AnomalyIn, EndsTheRunForAllWhenSoManyInARowWereSkipped) {
+  options_.anomalies.stops = false;
+  options_.anomalies.most_in_a_row = 2;
+  const Outcome run = run_with(options_, {{kWindow * window_, (kWindow + 1) * window_}, 0, true});
+  EXPECT_THAT(run.skipped, Each(std::vector<bool>{false, false, true, true}));
+  for (const auto& result : run.results) {
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(result.error().message, HasSubstr("2 updates in a row were skipped, the last one at step 4"));
+  }
+  const Outcome others = run_with(options_, {{(kWindow - 1) * window_, (kWindow + 1) * window_}, 0, true});
+  EXPECT_THAT(others.skipped, Each(std::vector<bool>{false, true, false, true, false}));
+  for (const auto& result : others.results) {
+    ASSERT_TRUE(result) << result.error();
+    EXPECT_EQ(result->last.skipped_in_all, 2);
+    EXPECT_EQ(result->held.resume.skipped_in_a_row, 0);
+  }
+}
+
 TEST_P(AnomalyIn, DoesNotHappenWithTheMinibatchThatIsLeftOut) {
   options_.settled = {{Position{kWindow * window_ + 1}, 0, true}};
   const Outcome run = run_with(options_, {{kWindow * window_ + 1}, stages_ - 1, false});

@@ -140,6 +140,33 @@ TEST(TorchStage, SumsTheSameInFloatAndInFixedPoint) {
   }
 }
 
+// Found by users: a gradient of 8 or more was called not finite.
+TEST(TorchStage, SumsLargeGradientsInFixedPointAsInFloat) {
+  const ModelConfig config = small_gpt();
+  const RandomSamples data(config);
+  const auto gradients_of = [&](Accumulation accumulation, double scale) {
+    CutModel model(config, whole(config), accumulation, data);
+    model.forward(Position{0});
+    model.scale_weights(scale);
+    model.backward(Position{0});
+    EXPECT_FALSE(model.take_overflow(0));
+    return model.gradients();
+  };
+  const auto largest = [](const Tensors& gradients) {
+    double found = 0;
+    for (const at::Tensor& one : gradients) found = std::max(found, one.abs().max().item<double>());
+    return found;
+  };
+  double scale = 1;
+  while (largest(gradients_of(Accumulation::kFloat, scale)) < 8) scale *= 1.5;
+  const Tensors floats = gradients_of(Accumulation::kFloat, scale);
+  ASSERT_LT(largest(floats), kFixedPointRange / 100);
+  const Tensors integers = gradients_of(Accumulation::kFixedPoint, scale);
+  for (std::size_t i = 0; i < floats.size(); ++i) {
+    EXPECT_TRUE(at::allclose(integers[i].to(at::kDouble).div(kFixedPointScale), floats[i].to(at::kDouble), 1e-4, 1e-8));
+  }
+}
+
 TEST(TorchStage, ReportsAGradientThatFixedPointCannotHold) {
   const ModelConfig config = small_gpt();
   const RandomSamples data(config);
