@@ -13,6 +13,7 @@ constexpr Tick kMillisecond = kTicksPerSecond / 1000;
 constexpr Tick kCatchUpLimit = kTicksPerSecond;       // then act on the view as it is: a compare will tell
 constexpr Tick kLeadStagger = 100 * kMillisecond;     // between those who would like to lead
 constexpr Tick kTrustIntervals = 20;                  // that a spare's speed is believed: ten minutes as a rule
+constexpr std::size_t kMostCompared = 100;            // members in one transaction, changed ones first
 constexpr Tick kStartPatience = 5 * kTicksPerSecond;  // for workers that are started together with the job
 
 // Ascending.
@@ -77,6 +78,7 @@ void Coordinator::on_reply(const Replied& event, Tick now) {
     const bool unknown = code == ErrorCode::kUnavailable || code == ErrorCode::kDeadlineExceeded;
     if (unknown) {
       pending_->retry_at = now + kRetryAfter;
+      pending_->went_unanswered = true;
     } else {
       pending_.reset();  // the lease is gone or the store is not the one it was: the agent finds out as well
     }
@@ -84,6 +86,10 @@ void Coordinator::on_reply(const Replied& event, Tick now) {
   }
   known_ = std::max(known_, event.reply->revision);
   known_since_ = now;
+  if (pending_->went_unanswered && broken_) {
+    broken_->since = now;
+    broken_->has_asked = broken_->has_looked = false;
+  }
   was_refused_ = !event.reply->succeeded;
   pending_.reset();
 }
@@ -148,7 +154,6 @@ void Coordinator::track(const Situation& seen, Tick now) {
   watched_ = attempt;
   watched_since_ = now;
   broken_.reset();
-  has_looked_again_ = false;
   judged_.clear();
 }
 
@@ -234,7 +239,7 @@ Txn Coordinator::as_leader(const Situation& seen) const {
 
 void Coordinator::send(Txn txn, const std::string& what) {
   EVERSTEP_CHECK(txn.compares.size() <= kMostOps && txn.then.size() <= kMostOps, "too large a transaction");
-  pending_ = Pending{++requests_, std::move(txn), what, std::nullopt};
+  pending_ = Pending{++requests_, std::move(txn), what};
   decision_.effects.emplace_back(Send{pending_->request, pending_->txn});
   decision_.reason = what;
 }
@@ -330,9 +335,13 @@ void Coordinator::open(const Situation& seen, GroupRecord group, const BaseChoic
   std::vector<WorkerId> named = group.connected();
   const auto is_new = [&](const WorkerId& id) { return !seen.generation || !seen.generation->group.names(id); };
   std::stable_partition(named.begin(), named.end(), is_new);
-  constexpr std::size_t kMostCompared = 100;
   if (named.size() > kMostCompared) named.resize(kMostCompared);
   for (const WorkerId& id : named) txn.compares.push_back(created_at(keys.member(id), seen.members.at(id).created));
+  // Whoever has spoken meanwhile may have something better to start from.
+  for (const WorkerId& id : silent_survivors(seen)) {
+    if (txn.compares.size() == kMostOps) break;
+    txn.compares.push_back(is_absent(keys.held(seen.generation->group.attempt, id)));
+  }
   const std::string what = "open generation " + std::to_string(group.attempt.generation.value) + " (" + reason + ")";
   GenerationRecord record{std::move(group), options_.self, base.base, base.from, reason, base.holders};
   hand_on_anomalies(seen, record);

@@ -91,13 +91,16 @@ class Coordinator {
     std::uint64_t request = 0;
     Txn txn;
     std::string what;  // for people
-    std::optional<Tick> retry_at;
+    std::optional<Tick> retry_at{};
+    bool went_unanswered = false;
   };
   struct Broken {
-    Tick since = 0;
+    Tick since = 0;        // and since the store answers again: whoever cannot write cannot say what it holds
     Tick last_loss = 0;    // since then nobody else was lost
     std::size_t left = 0;  // workers
     Revision newest_member = 0;
+    bool has_asked = false;  // whether the store answers at all
+    bool has_looked = false;
   };
   struct ShutOut {
     Revision revision = 0;
@@ -130,6 +133,7 @@ class Coordinator {
   void recover(const Situation& seen, Tick now, Tick window_time);
   void let_leavers_go(const Situation& seen);
   bool evict_outcasts(const Situation& seen);
+  std::vector<WorkerId> silent_survivors(const Situation& seen) const;
 
   // coordinator_anomaly.cpp
   std::optional<TrialStep> step_after_anomaly(const Situation& seen) const;
@@ -193,7 +197,6 @@ class Coordinator {
   std::set<WorkerId> judged_;                        // outcasts of the present generation
   std::optional<Attempt> watched_;                   // the generation that the following are about
   std::optional<Broken> broken_;                     // if it is
-  bool has_looked_again_ = false;                    // since it broke
   std::optional<Attempt> keeps_guilty_in_;           // a generation that cannot do without a worker that is at fault
   Tick watched_since_ = 0;
   std::optional<Attempt> proposed_;

@@ -42,17 +42,18 @@ void Coordinator::recover(const Situation& seen, Tick now, Tick window_time) {
   if (std::exchange(broken_->left, left) != left) broken_->last_loss = now;
   const Tick settled = broken_->last_loss + options_.death_debounce;
   if (now < settled) return wake(settled);
-  const GroupRecord& group = seen.generation->group;
-  const std::vector<WorkerId> connected = group.connected();
-  const bool has_updated = !seen.ready.empty();  // donors have let go of the base then
-  const bool all_said = std::all_of(connected.begin(), connected.end(), [&](const WorkerId& id) {
-    return !seen.has(id) || seen.held.contains(id) || (has_updated && seen.handed_over.contains(id));
-  });
+  const bool all_said = silent_survivors(seen).empty();
   // Whoever is inside an op tells after it, and no op takes longer than a window. One that hangs loses its lease.
   const Tick patience = broken_->since + options_.held_limit + std::max(window_time, shown_window_time(seen));
   if (!all_said && now < patience) return wake(patience);
+  // While the store takes no writes nobody can say anything.
+  if (!all_said && !std::exchange(broken_->has_asked, true)) {
+    Txn txn = as_leader(seen);
+    txn.then = {put(options_.keys.leader(), to_text(LeaderRecord{options_.self}), options_.lease)};
+    return send(std::move(txn), "see whether the store takes writes");
+  }
   // What nobody else has would be lost with an event that was.
-  if (!all_said && !std::exchange(has_looked_again_, true)) {
+  if (!all_said && !std::exchange(broken_->has_looked, true)) {
     decision_.effects.emplace_back(LookAgain{});
     return wake(now);
   }
@@ -62,6 +63,16 @@ void Coordinator::recover(const Situation& seen, Tick now, Tick window_time) {
   if (now < watched_since_ + pause) return wake(watched_since_ + pause);
   if (waits_for_more(eligible(seen, now).size())) return seen.stop_asked ? stop_if_asked(seen) : let_leavers_go(seen);
   open_anew(seen, now, "recovery");
+}
+
+// Those of the generation that are there and may hold something that they have not told of.
+std::vector<WorkerId> Coordinator::silent_survivors(const Situation& seen) const {
+  std::vector<WorkerId> silent = seen.generation ? seen.generation->group.connected() : std::vector<WorkerId>{};
+  const bool has_updated = !seen.ready.empty();  // donors have let go of the base then
+  std::erase_if(silent, [&](const WorkerId& id) {
+    return !seen.has(id) || seen.held.contains(id) || (has_updated && seen.handed_over.contains(id));
+  });
+  return silent;
 }
 
 // Who comes while a generation is broken may be one that was evicted from it because nobody reaches it. If the others

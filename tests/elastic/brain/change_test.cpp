@@ -177,6 +177,23 @@ TEST_F(Training, RecoversFromHead) {
   for (const int number : {1, 2}) EXPECT_THAT(cluster.effects_of<Abort>(number), SizeIs(1));
 }
 
+// Found by the simulator (seed 700621): the time in which nobody could write was held against the survivors, and the
+// generation that was decided on without their word was opened as soon as the store was back.
+TEST_F(Training, AsksSurvivorsWhatTheyHoldHoweverLongTheStoreIsAway) {
+  cluster.copies = {{{1}, {8}, true, true}};
+  cluster.kill(3);
+  cluster.store_is_away = true;
+  cluster.settle(60);
+  cluster.settle(3000);
+  cluster.settle(10'000);
+  ASSERT_EQ(number(), 1);
+  cluster.store_is_away = false;
+  cluster.settle(300);
+  cluster.settle(60);
+  ASSERT_EQ(number(), 2);
+  EXPECT_EQ(cluster.generation()->base, (Base{Base::Kind::kCopies, {8}, {}}));
+}
+
 TEST_F(Training, TakesDeathsTogetherThatFollowEachOtherClosely) {
   cluster.kill(3);
   cluster.settle(40);

@@ -1,5 +1,8 @@
 #include "elastic/coordinator.h"
 
+#include <algorithm>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/elastic/brain/small_cluster.h"
@@ -52,6 +55,79 @@ TEST_F(Leading, LooksAgainBeforeItRepeatsWhatWasRefused) {
   EXPECT_TRUE(refused.effects.empty());
   EXPECT_EQ(refused.wake_at, 5);
   EXPECT_NE(sent(look(5)), nullptr);
+}
+
+// A coordinator that is to open the generation after one whose last worker is gone.
+class Reopening : public testing::Test {
+ protected:
+  explicit Reopening(std::uint64_t workers = 3) {
+    GenerationRecord generation;
+    generation.group.attempt = attempt;
+    std::vector<scheduler::WorkerInfo> infos;
+    for (std::uint64_t number = 1; number <= workers; ++number) infos.push_back({worker(number), "host", 0});
+    generation.group.plan = *wide_plan(infos, nullptr);
+    view.replace(
+        {{keys.leader(), to_text(LeaderRecord{worker(1)}), 2, 2, 0}, {keys.generation(), to_text(generation), 3, 3, 0}},
+        3);
+    for (std::uint64_t number = 1; number < workers; ++number) add_member(number);
+  }
+
+  void add(const std::string& key, const std::string& value) {
+    const Revision revision = view.revision() + 1;
+    view.apply({{false, {key, value, revision, revision, 0}}});
+  }
+  void add_member(std::uint64_t number) {
+    add(keys.member(worker(number)),
+        to_text(MemberRecord{worker(number), "worker", "host", "address", MemberState::kReady, "", 0, ""}));
+  }
+  void add_held(std::uint64_t number) { add(keys.held(attempt, worker(number)), to_text(HeldRecord{})); }
+
+  // What it sends when all patience is over; the store takes everything before that.
+  Txn opening() {
+    Tick now = 0;
+    for (int step = 0; step < 20; ++step, now += kTicksPerSecond) {
+      const Decision decision = coordinator.step(Looked{}, view, now, 0);
+      for (const Effect& effect : decision.effects) {
+        const auto* send = std::get_if<Send>(&effect);
+        if (send == nullptr) continue;
+        const bool opens =
+            std::ranges::any_of(send->txn.then, [&](const KvOp& op) { return op.key == keys.generation(); });
+        if (opens) return send->txn;
+        coordinator.step(Replied{send->request, TxnReply{true, view.revision(), {}}}, view, now, 0);
+      }
+    }
+    return {};
+  }
+
+  Keys keys{"job"};
+  Attempt attempt{{1}, 1};
+  View view;
+  Coordinator coordinator{options_of(keys)};
+};
+
+TEST_F(Reopening, HoldsOnlyWhileNobodySpeaksWhoWasSilent) {
+  add_held(1);
+  const auto compares = opening().compares;
+  EXPECT_THAT(compares, testing::Contains(is_absent(keys.held(attempt, worker(2)))));
+  EXPECT_THAT(compares, testing::Not(testing::Contains(is_absent(keys.held(attempt, worker(1))))));
+}
+
+class ReopeningMany : public Reopening {
+ protected:
+  ReopeningMany() : Reopening(121) {}
+};
+
+// etcd takes 128 compares in a transaction.
+TEST_F(ReopeningMany, ComparesAHundredMembersNewOnesFirst) {
+  for (std::uint64_t number = 200; number < 230; ++number) add_member(number);
+  const auto compares = opening().compares;
+  const auto compared = [&](const Compare& compare) { return compare.key.starts_with(keys.members()); };
+  EXPECT_EQ(std::ranges::count_if(compares, compared), 100);
+  EXPECT_LE(compares.size(), kMostOps);
+  for (std::uint64_t number = 200; number < 230; ++number) {
+    const std::string key = keys.member(worker(number));
+    EXPECT_THAT(compares, testing::Contains(created_at(key, view.created(key))));
+  }
 }
 
 }  // namespace

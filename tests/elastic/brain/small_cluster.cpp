@@ -84,7 +84,8 @@ bool SmallCluster::carry_out(const WorkerId& id, const Decision& decision, bool 
       act(id, effect);
       continue;
     }
-    const Replied reply{send->request, store_.apply(send->txn)};
+    const Error no_answer{ErrorCode::kUnavailable, "the store is away", {}};
+    const Replied reply{send->request, store_is_away ? Result<TxnReply>(no_answer) : store_.apply(send->txn)};
     refresh();
     const auto found = workers_.find(id);
     if (found == workers_.end()) return true;

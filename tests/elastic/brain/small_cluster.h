@@ -62,6 +62,7 @@ class SmallCluster {
   decltype(CoordinatorOptions::window_time) window_time;
   bool rebalances = false;
 
+  bool store_is_away = false;  // nothing that workers send arrives
   bool drains = true;
   std::vector<HeldCopy> copies;  // what workers that break off have
   Position position{8};
