@@ -10,12 +10,13 @@ function(everstep_package)
   set(package ${CMAKE_INSTALL_LIBDIR}/cmake/everstep)
   list(TRANSFORM arg_LIBRARIES PREPEND everstep_ OUTPUT_VARIABLE targets)
 
-  install(TARGETS ${targets} EXPORT everstep ARCHIVE)
+  install(TARGETS ${targets} EXPORT everstep ARCHIVE COMPONENT libraries)
   install(DIRECTORY ${arg_LIBRARIES} ${PROJECT_BINARY_DIR}/generated/base DESTINATION ${headers}
-    FILES_MATCHING PATTERN *.h)
-  install(EXPORT everstep FILE everstep-config.cmake NAMESPACE everstep:: DESTINATION ${package})
+    COMPONENT libraries FILES_MATCHING PATTERN *.h)
+  install(EXPORT everstep FILE everstep-config.cmake NAMESPACE everstep:: DESTINATION ${package}
+    COMPONENT libraries)
 
   set(version_file ${PROJECT_BINARY_DIR}/generated/everstep-config-version.cmake)
   write_basic_package_version_file(${version_file} COMPATIBILITY SameMinorVersion)
-  install(FILES ${version_file} DESTINATION ${package})
+  install(FILES ${version_file} DESTINATION ${package} COMPONENT libraries)
 endfunction()

@@ -41,13 +41,24 @@ function(everstep_library name)
   target_link_libraries(everstep_${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE_DEPENDS})
 endfunction()
 
+# With what it needs of the LibTorch wheel in a folder that it finds from its own place, so that a prefix can be moved
+# and given to other hosts. All else is of Debian's packages.
+function(everstep_install_program name)
+  set(libraries ${CMAKE_INSTALL_LIBDIR}/everstep)
+  file(RELATIVE_PATH from_program /${CMAKE_INSTALL_BINDIR} /${libraries})
+  set_target_properties(${name} PROPERTIES INSTALL_RPATH $ORIGIN/${from_program})
+  install(TARGETS ${name} RUNTIME_DEPENDENCY_SET ${name} RUNTIME COMPONENT programs)
+  install(RUNTIME_DEPENDENCY_SET ${name} POST_INCLUDE_REGEXES /site-packages/ POST_EXCLUDE_REGEXES .*
+    LIBRARY DESTINATION ${libraries} COMPONENT programs)
+endfunction()
+
 function(everstep_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
   add_executable(${name} ${arg_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
   everstep_compile_rules(${name})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS})
-  install(TARGETS ${name} RUNTIME)
+  everstep_install_program(${name})
 endfunction()
 
 function(everstep_test name)

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 
@@ -112,7 +113,9 @@ TEST_F(JobOfThisHost, GrowsShrinksStopsAndGoesOnAsAsked) {
 // Its etcd takes neither plain text nor a client without a certificate of this job's.
 TEST_F(JobOfThisHost, IsClosedToEverybodyElse) {
   RunningProgram job(train({"--steps=100000"}));
-  RunningProgram other(train({"--steps=100000", "--output=" + path("other")}));
+  std::vector<std::string> elsewhere = train({"--steps=100000"});
+  std::replace(elsewhere.begin(), elsewhere.end(), "--output=" + run(), "--output=" + path("other"));
+  RunningProgram other(elsewhere);
   ASSERT_TRUE(trains_with({"w0", "w1"}));
   ASSERT_TRUE(becomes_true([&] { return std::filesystem::exists(path("other/job.conf")); }, 60s));
   const std::string conf = text_of("run/job.conf");
