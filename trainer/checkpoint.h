@@ -111,7 +111,7 @@ class CheckpointSink {
   // A save was due at that position, but a worker (perhaps another one) was not idle.
   virtual void skipped(Position position) = 0;
 
-  // Waits until idle, and tells whether the last cut was saved.
+  // Waits until idle, and tells whether the last cut was saved. kCancelled: it was broken off, and takes no more.
   virtual Status finish() = 0;
 };
 

@@ -234,7 +234,7 @@ Result<std::vector<elastic::KeyValue>> ChaosJob::keys() {
 
 void ChaosJob::ask_to_stop() {
   // A second signal would end it at once.
-  if (!std::exchange(was_asked_, true) && train_.is_running()) train_.signal(SIGINT);
+  if (!std::exchange(was_asked_, true) && train_.is_running()) train_.signal(SIGTERM);
   // The job of an `everstep train` that has gone is told by its keys; its own word and this one are the same.
   static_cast<void>(launcher::ask_to_stop(*store_, elastic::Keys(kJobName), "everstep chaos"));
 }

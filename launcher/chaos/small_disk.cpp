@@ -13,7 +13,6 @@
 namespace everstep::launcher::chaos {
 namespace {
 
-constexpr const char* kSize = "size=32m";
 constexpr std::size_t kSteps[] = {std::size_t{1} << 20, std::size_t{1} << 12, 1};
 
 Error failed(const std::string& what) {
@@ -25,10 +24,11 @@ Error failed(const std::string& what) {
 
 bool SmallDisk::is_possible() { return ::geteuid() == 0; }
 
-Result<std::unique_ptr<SmallDisk>> SmallDisk::mount(std::filesystem::path path) {
+Result<std::unique_ptr<SmallDisk>> SmallDisk::mount(std::filesystem::path path, int mebibytes) {
   if (::unshare(CLONE_NEWNS) != 0) return failed("cannot leave the mounts of this system alone");
   if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return failed("cannot make mounts private");
-  if (::mount("everstep-chaos", path.c_str(), "tmpfs", MS_NODEV | MS_NOSUID, kSize) != 0) {
+  const std::string size = "size=" + std::to_string(mebibytes) + "m";
+  if (::mount("everstep-chaos", path.c_str(), "tmpfs", MS_NODEV | MS_NOSUID, size.c_str()) != 0) {
     return failed("cannot mount a small disk at " + path.string());
   }
   return std::unique_ptr<SmallDisk>(new SmallDisk(std::move(path)));

@@ -14,7 +14,7 @@ class SmallDisk {
   static bool is_possible();
 
   // At `path`, which must be a directory. Made before any thread.
-  static Result<std::unique_ptr<SmallDisk>> mount(std::filesystem::path path);
+  static Result<std::unique_ptr<SmallDisk>> mount(std::filesystem::path path, int mebibytes = 32);
 
   SmallDisk(const SmallDisk&) = delete;
   SmallDisk& operator=(const SmallDisk&) = delete;

@@ -39,7 +39,10 @@ CommitRole::CommitRole(elastic::KvStore& kv, CheckpointStore& store, CommitFacts
                        std::function<void(const std::string& event)> on_event)
     : kv_(kv), store_(store), facts_(std::move(facts)), on_event_(std::move(on_event)) {}
 
-CommitRole::~CommitRole() { end(); }
+CommitRole::~CommitRole() {
+  is_over_ = true;
+  end();
+}
 
 void CommitRole::look(const View& view, elastic::Revision leader) {
   const elastic::KeyValue* item = view.find(facts_.keys.generation());
@@ -87,6 +90,7 @@ void CommitRole::begin(const View& view, const GenerationRecord& generation, Com
   right.on_waiting = [this](const Error& error) {
     on_event_(LogLine("commit_waits").add("reason", error.line()).text());
   };
+  right.is_over = [this] { return is_over_.load(); };
   auto head = make_kv_head_store(kv_, right, ports.documents, ports.seal, ports.head);
   const auto workers = static_cast<int>(generation.group.plan.workers.size());
   auto committer = std::make_unique<CheckpointCommitter>(

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -64,7 +65,8 @@ class CommitRole {
   std::vector<Verdict> untold_;
   bool is_in_doubt_ = false;
   CheckpointCounts past_;
-  BackgroundThreads retired_;  // committers that still settle what they were told
+  std::atomic<bool> is_over_{false};  // nobody waits for an etcd that is away any more
+  BackgroundThreads retired_;         // committers that still settle what they were told
 };
 
 }  // namespace everstep::launcher

@@ -132,7 +132,7 @@ std::vector<OptionSpec> membership_options() {
       {.name = "etcd-outage-limit",
        .value_name = "S",
        .default_text = "600",
-       .help = "Seconds that training goes on while etcd does not answer"},
+       .help = "Seconds that training goes on while etcd does not answer; then the job ends with exit code 69"},
       {.name = "min-workers",
        .value_name = "N",
        .default_text = "1",

@@ -34,7 +34,7 @@ struct EtcdAddress {
 // How a job treats workers that come and go; the same for all of them.
 struct MembershipOptions {
   std::chrono::seconds lease_ttl{10};
-  std::chrono::seconds outage_limit{600};  // training goes on so long while etcd does not answer
+  std::chrono::seconds outage_limit{600};  // training goes on so long while etcd does not answer, no longer
   int min_workers = 1;
   std::chrono::milliseconds join_debounce{2'000};
   std::chrono::milliseconds join_interval{30'000};

@@ -6,7 +6,11 @@
 #include <utility>
 
 #include "base/log_line.h"
+#include "launcher/elastic/boot_clock.h"
+#include "launcher/elastic/etcd_keeper.h"
 #include "launcher/elastic/job_requests.h"
+#include "launcher/elastic/outage_clock.h"
+#include "launcher/elastic/patient_store.h"
 #include "launcher/elastic/restart_pause.h"
 #include "launcher/train/worker_fate.h"
 
@@ -18,11 +22,19 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLook{200};
 // How often to look for requests in the store.
 constexpr std::chrono::seconds kBetweenRequests{1};
+constexpr std::chrono::milliseconds kFirstRestart{1'000};
+constexpr std::chrono::milliseconds kLongestRestart{60'000};
 
 class ElasticSupervisor {
  public:
   explicit ElasticSupervisor(const ElasticSupervision& supervision)
-      : supervision_(supervision), requests_(supervision.store, supervision.keys) {}
+      : supervision_(supervision),
+        requests_(supervision.store, supervision.keys),
+        pause_(kFirstRestart, kLongestRestart),
+        outage_(supervision.membership) {
+    if (supervision.own_etcd == nullptr) return;
+    etcd_.emplace(*supervision.own_etcd, supervision.etcd_data, [this](const LogLine& event) { tell(event); });
+  }
 
   ElasticEnd run() {
     for (int i = 0; i < supervision_.workers; ++i) {
@@ -35,6 +47,7 @@ class ElasticSupervisor {
     while (!is_over()) {
       for (const WorkerEvent& event : group_.wait(supervision_.signals, -1, kLook)) take(event);
       while (const auto signal = supervision_.signals.next()) take_signal(*signal);
+      if (etcd_) etcd_->look();
       restart_workers();
       look_for_others();
       look_for_requests();
@@ -64,19 +77,19 @@ class ElasticSupervisor {
 
   bool is_over() const {
     if (left_at_once_ || (done_at_ && Clock::now() - *done_at_ > supervision_.last_words)) return true;
-    return has_nobody() && !serves_others_;
+    return outage_.is_too_long() || (has_nobody() && !serves_others_);
   }
 
   bool has_nobody() const { return group_.all_ended() && restarts_.empty(); }
 
   // Workers that this run did not start cannot go on without its etcd.
   void look_for_others() {
-    if (!supervision_.owns_store || left_at_once_ || !has_nobody()) return;
+    if (!etcd_ || left_at_once_ || !has_nobody()) return;
     if (serves_others_ && Clock::now() - *looked_for_others_ < kBetweenRequests) return;
     looked_for_others_ = Clock::now();
     std::set<std::string> names;
     for (const Worker& worker : workers_) names.insert(worker_name(number_of(worker)));
-    const bool there_are = requests_.has_others(names);
+    const bool there_are = requests_.has_others(names).value_or(serves_others_);
     if (there_are && !serves_others_) tell(LogLine("serving_others"));
     serves_others_ = there_are;
     has_served_others_ = has_served_others_ || there_are;
@@ -112,6 +125,7 @@ class ElasticSupervisor {
 
   void take(Worker&, const ElasticStep& step) {
     has_started_ = true;
+    last_step_ = step.report.step;
     supervision_.on_step(step);
   }
 
@@ -182,9 +196,15 @@ class ElasticSupervisor {
   void look_for_requests() {
     if (left_at_once_ || done_at_ || (asked_at_ && Clock::now() - *asked_at_ < kBetweenRequests)) return;
     asked_at_ = Clock::now();
-    if (stop_signal_) return ask_job_to_stop();
-    if (const auto scale = requests_.next_scale()) take_scale(*scale);
-    if (target_) ask_newest_to_leave();
+    const auto scale = requests_.next_scale();
+    if (stop_signal_) {
+      ask_job_to_stop();
+    } else {
+      if (scale) take_scale(*scale);
+      if (target_) ask_newest_to_leave();
+    }
+    outage_.set_at_end(stop_signal_ || last_step_ >= supervision_.steps, boot_now());
+    requests_.was_answered() ? outage_.answered() : outage_.failed(boot_now());
   }
 
   void ask_job_to_stop() {
@@ -194,7 +214,8 @@ class ElasticSupervisor {
     if (asked || std::exchange(is_wait_told_, true)) return;
     tell(LogLine("stop_waits")
              .add("reason", asked.error().message)
-             .add("hint", "a second signal ends it at once, and checkpoints stay"));
+             .add("ends_in_s", OutageClock::kPatienceAtEnd / kTicksPerSecond)
+             .add("hint", "no checkpoint can be made without etcd; a second signal ends it at once"));
   }
 
   int staying() const {
@@ -237,11 +258,22 @@ class ElasticSupervisor {
     }
     if (left_at_once_) {
       end.failure = Failure({ErrorCode::kCancelled, "left at once: " + signal_name(*stop_signal_), ""});
+    } else if (end.finished.empty() && is_for_want_of_etcd()) {
+      end.etcd_was_away = true;
+      end.failure = Failure(outage_.error());
     } else if (end.finished.empty()) {
       end.left_to_others = has_served_others_ && (stop_signal_ || requests_.is_finished());
       if (!end.left_to_others) end.failure = failure_of(fates);
     }
     return end;
+  }
+
+  // Workers measure the outage themselves, and may be the first to end.
+  bool is_for_want_of_etcd() const {
+    if (outage_.is_too_long()) return true;
+    if (!outage_.is_away() || !last_to_end_) return false;
+    const std::optional<Error>& error = workers_[*last_to_end_].fate.error;
+    return error && is_silence(*error);
   }
 
   // What others outlived is no failure of the job: the last one's end is this host's.
@@ -256,6 +288,8 @@ class ElasticSupervisor {
   WorkerGroup group_;
   std::vector<Worker> workers_;
   RestartPause pause_;
+  OutageClock outage_;
+  std::optional<EtcdKeeper> etcd_;           // none: the store is not ours
   std::vector<Clock::time_point> restarts_;  // when
   std::optional<int> target_;                // workers, as long as too many are there
   std::optional<int> last_to_end_;
@@ -263,6 +297,7 @@ class ElasticSupervisor {
   bool has_served_others_ = false;
   std::optional<Clock::time_point> looked_for_others_;
   bool has_started_ = false;
+  std::int64_t last_step_ = 0;
   bool left_at_once_ = false;
   bool is_stop_told_ = false;  // to the job
   bool is_wait_told_ = false;  // to people: the job cannot be told yet

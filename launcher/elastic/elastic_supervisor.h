@@ -10,6 +10,7 @@
 #include "elastic/keys.h"
 #include "elastic/kv_store.h"
 #include "launcher/elastic/elastic_options.h"
+#include "launcher/elastic/etcd_server.h"
 #include "launcher/exit_code.h"
 #include "launcher/train/control_message.h"
 #include "launcher/train/signal_watch.h"
@@ -25,7 +26,10 @@ struct ElasticSupervision {
   elastic::Keys keys;
   const SignalWatch& signals;  // made before the threads of the store
 
-  bool owns_store = false;                        // it ends with this run
+  EtcdServer* own_etcd = nullptr;  // what `store` talks to, if it ends with this run
+  std::string etcd_data;           // its directory
+  MembershipOptions membership;
+  std::int64_t steps = 0;                         // of the job
   int workers = 1;                                // to begin with
   std::function<WorkerStart(int number)> worker;  // how to start the one that is called worker_name(number)
   RestartPolicy restart = RestartPolicy::kNever;
@@ -43,6 +47,7 @@ struct ElasticEnd {
   Outcome failure;                 // nothing: the job is done, or stopped as asked
   std::vector<Finished> finished;  // of the workers that saw the end
   bool left_to_others = false;     // the local workers had gone before: checkpoints tell what was reached
+  bool etcd_was_away = false;      // why it failed: what came after the newest checkpoint is lost
   std::optional<int> stop_signal;  // what asked to leave, if anything did
   std::int64_t saves_skipped = 0;
   std::int64_t saves_failed = 0;
@@ -55,8 +60,9 @@ std::string worker_name(int number);
 // that others started need it. One that dies ends nothing while others live; with RestartPolicy::kOnFailure another
 // takes its place, after a pause that grows when that happens often. Starts more of them, or asks the newest to leave,
 // when `everstep scale` says so. The first SIGINT, SIGTERM or SIGHUP asks the whole job to stop at the window's end, a
-// second one (or the first before a step was made) ends the local workers at once. Whatever happens, none of them lives
-// when it returns.
+// second one (or the first before a step was made) ends the local workers at once. An etcd of its own that dies is
+// started again. If etcd stays away for too long (OutageClock), also after a signal, the local workers are ended:
+// nothing that they do can be saved. Whatever happens, none of them lives when it returns.
 ElasticEnd supervise_elastic(const ElasticSupervision& supervision);
 
 }  // namespace everstep::launcher

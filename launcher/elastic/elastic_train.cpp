@@ -12,6 +12,7 @@
 #include "launcher/checkpoint/stored_model.h"
 #include "launcher/elastic/elastic_defaults.h"
 #include "launcher/elastic/elastic_supervisor.h"
+#include "launcher/elastic/etcd_directory.h"
 #include "launcher/elastic/etcd_server.h"
 #include "launcher/elastic/generation_report.h"
 #include "launcher/elastic/job_address.h"
@@ -42,7 +43,7 @@ class ElasticTrain {
   ElasticTrain(const ElasticTrain&) = delete;
   ElasticTrain& operator=(const ElasticTrain&) = delete;
   ~ElasticTrain() {
-    if (!etcd_data_.empty()) remove_job_address(run_.directory.path);  // its etcd goes too
+    if (etcd_data_) remove_job_address(run_.directory.path);  // its etcd goes too
   }
 
   Outcome run() {
@@ -133,9 +134,14 @@ class ElasticTrain {
   // Starts etcd if it is to be our own, and creates the job unless it is there.
   Outcome open_job() {
     if (options_.etcd.kind == EtcdAddress::Kind::kOwn) {
-      // A run that goes on in an old directory has nothing to do with the etcd of the run before.
-      etcd_data_ = run_.directory.path + "/etcd-" + hex_text(random_lineage());
-      auto etcd = EtcdServer::start(etcd_data_, run_.directory.path + "/etcd.log", kEtcdStart);
+      // A run that was killed could not clean up: whoever goes on with it does.
+      const std::string checkpoints = run_.request.checkpoints->store.directory;
+      remove_left_etcd_data(run_.directory.path);
+      remove_left_etcd_data(std::filesystem::path(checkpoints).parent_path());
+      auto data = EtcdDirectory::make(run_.directory.path);
+      if (!data) return data.error();
+      etcd_data_ = std::move(data).value();
+      auto etcd = EtcdServer::start(etcd_data_->path(), run_.directory.path + "/etcd.log", kEtcdStart);
       if (!etcd) return etcd.error();
       etcd_ = std::move(etcd).value();
       options_.etcd = etcd_->address();
@@ -180,7 +186,10 @@ class ElasticTrain {
         streams_);
     GenerationTally tally;
     ElasticSupervision supervision(*store_, elastic::Keys(job_), signals);
-    supervision.owns_store = etcd_ != nullptr;
+    supervision.own_etcd = etcd_.get();
+    if (etcd_data_) supervision.etcd_data = etcd_data_->path();
+    supervision.membership = options_.membership;
+    supervision.steps = options.steps;
     supervision.workers = run_.request.workers;
     supervision.worker = [this](int number) { return local_worker(run_.config, run_.directory, number); };
     supervision.restart = options_.restart;
@@ -189,8 +198,9 @@ class ElasticTrain {
     reporter.on_start(monotonic_now());
     const ElasticEnd end = supervise_elastic(supervision);
     reporter.on_end();
-    if (end.failure) return end.failure;
     const JobEnd facts{run_, *store_, elastic::Keys(job_), end};
+    if (end.etcd_was_away) return lost_without_etcd(facts, reporter);
+    if (end.failure) return end.failure;
     RunSummary summary = summarize(facts, reporter, tally);
     const bool has_saved = summary.checkpoints && summary.checkpoints->last_step;
     if (summary.steps < options.steps && has_saved) summary.resume = resume_command(config_);
@@ -223,8 +233,7 @@ class ElasticTrain {
     store_.reset();
     if (!etcd_) return;
     etcd_.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(etcd_data_, ignored);
+    etcd_data_->remove();
   }
 
   Streams& streams_;
@@ -235,8 +244,8 @@ class ElasticTrain {
   const std::uint64_t lineage_ = random_lineage();
   std::optional<FoundJob> found_;
   PreparedRun run_;
-  std::string summary_;  // as it was printed; empty: there was none
-  std::string etcd_data_;
+  std::string summary_;                       // as it was printed; empty: there was none
+  std::unique_ptr<EtcdDirectory> etcd_data_;  // of our own etcd
   std::unique_ptr<EtcdServer> etcd_;
   std::unique_ptr<elastic::KvStore> store_;
 };

@@ -12,6 +12,8 @@
 #include "launcher/elastic/boot_clock.h"
 #include "launcher/elastic/incarnation.h"
 #include "launcher/elastic/leave_signals.h"
+#include "launcher/elastic/outage_clock.h"
+#include "launcher/elastic/patient_store.h"
 #include "launcher/elastic/store_connection.h"
 #include "launcher/elastic/worker_order.h"
 #include "launcher/train/checkpoint_session.h"
@@ -86,6 +88,7 @@ class ElasticWorker {
     auto job = read_job(*kv_, order_);
     if (!job) return job.error();
     job_ = std::move(job).value();
+    outage_.emplace(job_->membership);
     EVERSTEP_TRY(open_checkpoints());
     auto data = open_training_data(job_->request);
     if (!data) return data.error();
@@ -113,6 +116,7 @@ class ElasticWorker {
                       metrics_,
                       *progress_,
                       *curve_,
+                      *outage_,
                       name(),
                       order_.host_name.empty() ? host_name() : order_.host_name,
                       [this](const FromWorker& message) { tell(message); },
@@ -140,18 +144,21 @@ class ElasticWorker {
     return order_.name.empty() ? host_name() + "-" + std::to_string(::getpid()) : order_.name;
   }
 
-  // A worker that was part of the job waits for an etcd that is away; one that never was says so and ends.
+  // A worker that was part of the job waits for an etcd that is away, up to the limit; one that never was says so and
+  // ends.
   Result<std::unique_ptr<Incarnation>> begin(WorkerParts& parts) {
     constexpr std::chrono::milliseconds kPause{500};
     while (true) {
       parts.returns = was_member_;
       auto incarnation = Incarnation::begin(parts);
-      const bool may_come_back = !incarnation && (incarnation.error().code == ErrorCode::kUnavailable ||
-                                                  incarnation.error().code == ErrorCode::kDeadlineExceeded);
+      const bool may_come_back = !incarnation && is_silence(incarnation.error());
       if (!may_come_back || !was_member_ || desk_.is_asked()) {
         was_member_ = true;
+        outage_->answered();
         return incarnation;
       }
+      outage_->failed(boot_now());
+      if (outage_->is_too_long()) return outage_->error();
       log_event(LogLine("waiting_for_etcd").add("reason", incarnation.error().line()).text());
       std::this_thread::sleep_for(kPause);
     }
@@ -235,6 +242,7 @@ class ElasticWorker {
   std::unique_ptr<trainer::UcxListener> listener_;
   std::optional<RunProgress> progress_;
   std::unique_ptr<Curve> curve_;
+  std::optional<OutageClock> outage_;
   std::unique_ptr<HttpServer> server_;
   std::unique_ptr<NoticeWatch> notices_;
 };

@@ -3,7 +3,9 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include <sys/types.h>
 
@@ -28,6 +30,19 @@ class EtcdServer {
   virtual const EtcdAddress& address() const = 0;  // one URL, "https://127.0.0.1:…", and absolute paths
   virtual pid_t pid() const = 0;
   virtual bool is_running() = 0;
+
+  // Whether it answers within `limit`.
+  virtual bool answers(std::chrono::milliseconds limit) = 0;
+  // One that has ended begins anew: same data, same addresses. Does not wait until it answers.
+  virtual Status start_again() = 0;
+  // As waitpid tells it; nothing while it runs.
+  virtual std::optional<int> wait_status() const = 0;
+  // The last thing that it said in this life, in plain words; empty: nothing.
+  virtual std::string last_words() const = 0;
 };
+
+// Of what etcd has written, the line that tells why it ended: the last one that says it must, else the last of all.
+// Without the time and the form of a log.
+std::string last_words_of_etcd(std::string_view log);
 
 }  // namespace everstep::launcher

@@ -154,6 +154,9 @@ TrainingEnded GenerationRun::work() {
     }
     return kept_by_group(std::move(trained->held));
   }
+  // The last steps count once they are in a checkpoint. Until then they may have to be run again.
+  const bool is_cancelled = !trained->saved && trained->saved.error().code == ErrorCode::kCancelled;
+  if (is_cancelled && trained->end == trainer::RunEnd::kAllSteps) return broken(trained->saved.error());
   saved_ = trained->saved;
   std::vector<trainer::WindowHistory> history = writer_->uncommitted();
   trainer::HeldState& held = trained->held;

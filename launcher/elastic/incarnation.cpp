@@ -7,6 +7,7 @@
 #include "base/log_line.h"
 #include "base/version.h"
 #include "launcher/elastic/boot_clock.h"
+#include "launcher/elastic/patient_store.h"
 #include "launcher/train/resume_rules.h"
 #include "launcher/train/train_plan.h"
 #include "launcher/train/worker_process.h"
@@ -150,6 +151,7 @@ void Incarnation::ask_to_leave(const LeaveNotice& notice) {
 
 void Incarnation::on_lease_news(const LeaseNews& news) {
   renewed_at_ = news.last_renewed;
+  if (!news.withheld) mailbox_.put(StoreTried{!news.error || !is_silence(*news.error)});
   if (news.state == LeaseNews::State::kGone) {
     mailbox_.put(AgentEvent(elastic::LeaseLost{}));
   } else {
@@ -179,8 +181,16 @@ Incarnation::End Incarnation::run() {
     }
     look_after_checkpoints();
     show_progress();
+    look_at_outage();
   }
   return *end_;
+}
+
+// Training goes on without etcd, but one that has nothing left to train, or is to leave, must not wait for it for long.
+void Incarnation::look_at_outage() {
+  const bool has_all_steps = parts_.progress.now().last.step >= parts_.job.request.options.steps;
+  parts_.outage.set_at_end(has_all_steps || is_asked_to_leave_, boot_now());
+  if (!end_ && parts_.outage.is_too_long()) end_ = End{std::nullopt, parts_.outage.error()};
 }
 
 std::chrono::nanoseconds Incarnation::patience() const {
@@ -200,6 +210,9 @@ void Incarnation::handle_all(std::vector<Message>& messages) {
   for (Message& message : messages) {
     if (end_) return;
     if (is_renewal(message) && &message != &*newest) continue;
+    if (const auto* tried = std::get_if<StoreTried>(&message)) {
+      tried->has_answered ? parts_.outage.answered() : parts_.outage.failed(boot_now());
+    }
     if (auto* event = std::get_if<AgentEvent>(&message)) handle(std::move(*event));
   }
 }
@@ -217,6 +230,7 @@ void Incarnation::handle(AgentEvent event) {
       renewal->peer_last_renewed = boot_now() - ticks(std::chrono::steady_clock::now() - *heard);
     }
   }
+  if (std::holds_alternative<elastic::LeaveAsked>(event)) is_asked_to_leave_ = true;
   if (std::holds_alternative<elastic::Connected>(event)) clock_.connected(boot_now());
   if (const auto* ended = std::get_if<elastic::TrainingEnded>(&event)) on_training_ended(*ended);
   if (std::holds_alternative<elastic::FirstUpdate>(event)) on_first_update();

@@ -6,10 +6,10 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "elastic/coordinator.h"
 #include "elastic/worker_agent.h"
+#include "launcher/elastic/background_threads.h"
 #include "launcher/elastic/change_clock.h"
 #include "launcher/elastic/commit_role.h"
 #include "launcher/elastic/generation_run.h"
@@ -19,6 +19,7 @@
 #include "launcher/elastic/leave_notice.h"
 #include "launcher/elastic/mailbox.h"
 #include "launcher/elastic/metrics.h"
+#include "launcher/elastic/outage_clock.h"
 #include "launcher/elastic/run_progress.h"
 #include "launcher/elastic/view_keeper.h"
 #include "launcher/elastic/worker_order.h"
@@ -39,6 +40,7 @@ struct WorkerParts {
   MetricsBoard& metrics;
   RunProgress& progress;
   Curve& curve;
+  OutageClock& outage;
   std::string name;
   std::string host;
   std::function<void(const FromWorker&)> tell;  // the supervisor, if there is one
@@ -69,7 +71,10 @@ class Incarnation {
 
  private:
   struct Poke {};  // something else than an event: look
-  using Message = std::variant<Poke, elastic::AgentEvent>;
+  struct StoreTried {
+    bool has_answered = false;
+  };
+  using Message = std::variant<Poke, StoreTried, elastic::AgentEvent>;
 
   Incarnation(WorkerParts& parts, WorkerId self, elastic::LeaseId lease, Tick granted);
   elastic::AgentOptions agent_options(elastic::LeaseId lease) const;
@@ -88,6 +93,7 @@ class Incarnation {
   void time_generation(Tick now);
   Result<elastic::TxnReply> transact(const elastic::Txn& txn);
   void look_after_checkpoints();
+  void look_at_outage();
   void show_progress();
   void add_speeds(elastic::ProgressRecord& record) const;
 
@@ -140,10 +146,11 @@ class Incarnation {
   std::int64_t redone_ = 0;  // minibatches of the generation before that this one runs again
   elastic::Revision generation_seen_ = 0;
   bool stands_by_ = true;  // in the generation that was seen last
+  bool is_asked_to_leave_ = false;
   elastic::Revision head_seen_ = 0;
   elastic::Revision abandoned_seen_ = 0;
-  std::jthread retirement_;  // of the generation that ended last
-  LeaseKeeper keeper_;       // last: its thread uses the mailbox
+  BackgroundThreads retired_;  // generations that have ended, and may still wait for the disk
+  LeaseKeeper keeper_;         // last: its thread uses the mailbox
 };
 
 }  // namespace everstep::launcher

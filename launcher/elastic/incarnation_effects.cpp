@@ -166,7 +166,7 @@ void Incarnation::on_training_ended(const elastic::TrainingEnded& ended) {
   if (run_->kept_group().state) kept_group_ = run_->kept_group();
   saved_ = run_->saved();
   // Its checkpoint writer may be waiting for the disk, and others for word of what is held here.
-  retirement_ = std::jthread([run = std::move(run_)]() mutable { run.reset(); });
+  retired_.start([run = std::shared_ptr<GenerationRun>(std::move(run_))]() mutable { run.reset(); });
 }
 
 }  // namespace everstep::launcher

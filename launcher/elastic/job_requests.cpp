@@ -16,8 +16,14 @@ Status status_of(const Result<elastic::TxnReply>& reply) { return reply ? Status
 
 }  // namespace
 
+Result<elastic::TxnReply> JobRequests::transact(const elastic::Txn& txn) {
+  auto reply = store_.transact(txn, kDeadline);
+  was_answered_ = reply.ok();
+  return reply;
+}
+
 std::optional<int> JobRequests::next_scale() {
-  const auto reply = store_.transact({{}, {elastic::get(keys_.scale_request())}, {}}, kDeadline);
+  const auto reply = transact({{}, {elastic::get(keys_.scale_request())}, {}});
   if (!reply) return std::nullopt;
   const auto& found = reply->reads.at(0);
   const elastic::Revision modified = found.empty() ? 0 : found.front().modified;
@@ -27,11 +33,11 @@ std::optional<int> JobRequests::next_scale() {
 }
 
 Status JobRequests::ask_to_stop(const std::string& reason) {
-  return status_of(store_.transact({{}, {elastic::put(keys_.stop_request(), reason)}, {}}, kDeadline));
+  return status_of(transact({{}, {elastic::put(keys_.stop_request(), reason)}, {}}));
 }
 
 Status JobRequests::ask_to_leave(const std::string& name, const std::string& reason) {
-  const auto members = store_.transact({{}, {elastic::list(keys_.members())}, {}}, kDeadline);
+  const auto members = transact({{}, {elastic::list(keys_.members())}, {}});
   if (!members) return members.error();
   for (const elastic::KeyValue& item : members->reads.at(0)) {
     const auto member = elastic::parse_member(item.value);
@@ -39,13 +45,13 @@ Status JobRequests::ask_to_leave(const std::string& name, const std::string& rea
     // Gone meanwhile: nothing to ask for.
     const elastic::Txn ask{
         {elastic::created_at(item.key, item.created)}, {elastic::put(keys_.drain_request(member->id), reason)}, {}};
-    return status_of(store_.transact(ask, kDeadline));
+    return status_of(transact(ask));
   }
   return not_found("no member is called " + name);
 }
 
 std::set<std::string> JobRequests::leavers() {
-  auto reply = store_.transact({{}, {elastic::list(keys_.live())}, {}}, kDeadline);
+  auto reply = transact({{}, {elastic::list(keys_.live())}, {}});
   if (!reply) return {};
   elastic::View view;
   view.replace(std::move(reply->reads.at(0)), reply->revision);
@@ -59,9 +65,9 @@ std::set<std::string> JobRequests::leavers() {
   return names;
 }
 
-bool JobRequests::has_others(const std::set<std::string>& names) {
-  const auto members = store_.transact({{}, {elastic::list(keys_.members())}, {}}, kDeadline);
-  if (!members) return false;
+std::optional<bool> JobRequests::has_others(const std::set<std::string>& names) {
+  const auto members = transact({{}, {elastic::list(keys_.members())}, {}});
+  if (!members) return std::nullopt;
   return std::ranges::any_of(members->reads.at(0), [&](const elastic::KeyValue& item) {
     const auto member = elastic::parse_member(item.value);
     return member && !names.contains(member->name);
@@ -69,7 +75,7 @@ bool JobRequests::has_others(const std::set<std::string>& names) {
 }
 
 bool JobRequests::is_finished() {
-  const auto reply = store_.transact({{}, {elastic::get(keys_.finished())}, {}}, kDeadline);
+  const auto reply = transact({{}, {elastic::get(keys_.finished())}, {}});
   return reply && !reply->reads.at(0).empty();
 }
 

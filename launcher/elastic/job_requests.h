@@ -28,14 +28,20 @@ class JobRequests {
   // The names of those who were asked to leave, by anybody, and of those who do; nobody if etcd does not say.
   std::set<std::string> leavers();
 
-  // Whether there are members with other names; false also if etcd does not say.
-  bool has_others(const std::set<std::string>& names);
+  // Whether there are members with other names; nothing if etcd does not say.
+  std::optional<bool> has_others(const std::set<std::string>& names);
   bool is_finished();
 
+  // Whether etcd did what the last call wanted.
+  bool was_answered() const { return was_answered_; }
+
  private:
+  Result<elastic::TxnReply> transact(const elastic::Txn& txn);
+
   elastic::KvStore& store_;
   const elastic::Keys keys_;
   std::optional<elastic::Revision> seen_scale_;
+  bool was_answered_ = true;
 };
 
 }  // namespace everstep::launcher

@@ -4,6 +4,7 @@
 
 #include "elastic/records.h"
 #include "launcher/train/run_end.h"
+#include "launcher/train/signal_watch.h"
 
 namespace everstep::launcher {
 namespace {
@@ -18,17 +19,22 @@ scheduler::Plan last_plan(const JobEnd& job) {
 }
 
 // The newest checkpoint as the files tell.
+std::optional<storage::CatalogEntry> newest_checkpoint(const PreparedRun& run) {
+  if (!run.checkpoints) return std::nullopt;
+  const auto listing = run.checkpoints->store->catalog().list();
+  return listing && !listing->entries.empty() ? std::optional(listing->entries.front()) : std::nullopt;
+}
+
 std::optional<CheckpointCounts> counts_of(const JobEnd& job) {
   if (!job.run.checkpoints) return std::nullopt;
   CheckpointCounts counts;
   counts.skipped = job.end.saves_skipped;
   counts.failed = job.end.saves_failed;
-  const auto listing = job.run.checkpoints->store->catalog().list();
-  if (!listing || listing->entries.empty()) return counts;
-  const storage::CatalogEntry& newest = listing->entries.front();
+  const auto newest = newest_checkpoint(job.run);
+  if (!newest) return counts;
   const std::int64_t before = job.run.checkpoints->found ? job.run.checkpoints->found->sequence : 0;
-  counts.saved = std::max<std::int64_t>(0, newest.head.sequence - before);
-  if (counts.saved > 0) counts.last_step = newest.manifest.version.value;
+  counts.saved = std::max<std::int64_t>(0, newest->head.sequence - before);
+  if (counts.saved > 0) counts.last_step = newest->manifest.version.value;
   return counts;
 }
 
@@ -59,6 +65,21 @@ RunSummary summarize(const JobEnd& job, const RunReporter& reporter, const Gener
   summary.elastic = tally.counts(minibatches, summary.seconds);
   summary.output = job.run.directory.path;
   return summary;
+}
+
+Failure lost_without_etcd(const JobEnd& job, const RunReporter& reporter) {
+  Failure failure = *job.end.failure;
+  std::string reached = std::to_string(reporter.last() ? reporter.last()->step : job.run.steps_before());
+  if (job.end.stop_signal) reached += " by " + signal_name(*job.end.stop_signal);
+  failure.error.message = "ended at step " + reached + ": " + failure.error.message;
+  if (!job.run.checkpoints) return failure;
+  const auto newest = newest_checkpoint(job.run);
+  failure.error.message += newest
+                               ? "; the newest checkpoint is of step " + std::to_string(newest->manifest.version.value)
+                               : "; there is no checkpoint yet";
+  if (newest)
+    failure.error.hint = "everstep resume --from=" + job.run.request.checkpoints->store.path() + " goes on from it";
+  return failure;
 }
 
 Outcome check_last_checkpoint(const JobEnd& job, const RunSummary& summary) {

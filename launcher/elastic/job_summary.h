@@ -21,6 +21,9 @@ struct JobEnd {
 // The plan is that of the last generation, if the store still tells it.
 RunSummary summarize(const JobEnd& job, const RunReporter& reporter, const GenerationTally& tally);
 
+// How a run ends whose etcd was away (ElasticEnd::etcd_was_away): what it had reached, and what is left of it.
+Failure lost_without_etcd(const JobEnd& job, const RunReporter& reporter);
+
 // Whether the last step is in a checkpoint. Only who started the job looks.
 Outcome check_last_checkpoint(const JobEnd& job, const RunSummary& summary);
 

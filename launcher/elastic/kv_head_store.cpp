@@ -77,7 +77,7 @@ class KvHeadStore final : public storage::HeadStore {
       const auto reply = store_.transact(commit.transaction(), kCallDeadline);
       if (commit.on_reply(reply) != HeadCommit::State::kSending) break;
       if (!is_told && right_.on_waiting) right_.on_waiting(reply.error());
-      if (std::chrono::steady_clock::now() > give_up) {
+      if (std::chrono::steady_clock::now() > give_up || (right_.is_over && right_.is_over())) {
         return Error{ErrorCode::kDeadlineExceeded, "etcd did not say what became of the commit", ""};
       }
       std::this_thread::sleep_for(kPause);

@@ -17,6 +17,7 @@ struct CommitRight {
   elastic::Revision generation = 0;                // `gen` was modified then
   elastic::Revision leader = 0;                    // `leader` was created then
   std::function<void(const Error&)> on_waiting{};  // once for a commit that etcd does not take or answer
+  std::function<bool()> is_over{};                 // whether to wait no longer for such a one
 };
 
 // HEAD as a key of the job. advance() is a transaction that compares generation, leader and the HEAD that was read, so

@@ -10,14 +10,12 @@
 namespace everstep::launcher {
 namespace {
 
-constexpr std::chrono::milliseconds kFirst{1'000};
-constexpr std::chrono::milliseconds kLongest{60'000};
 constexpr std::chrono::seconds kLongLife{60};
 
 }  // namespace
 
 std::chrono::milliseconds RestartPause::after_life_of(std::chrono::nanoseconds life) {
-  next_ = life >= kLongLife ? kFirst : std::clamp(2 * next_, kFirst, kLongest);
+  next_ = life >= kLongLife ? first_ : std::clamp(2 * next_, first_, longest_);
   return next_;
 }
 

@@ -7,12 +7,17 @@
 
 namespace everstep::launcher {
 
-// How long to wait before a worker that died is replaced: longer each time, but short again after one that lived long.
+// How long to wait before a process that died is replaced: twice as long each time, from `first` to `longest`, but
+// short again after one that lived long.
 class RestartPause {
  public:
+  RestartPause(std::chrono::milliseconds first, std::chrono::milliseconds longest) : first_(first), longest_(longest) {}
+
   std::chrono::milliseconds after_life_of(std::chrono::nanoseconds life);
 
  private:
+  std::chrono::milliseconds first_;
+  std::chrono::milliseconds longest_;
   std::chrono::milliseconds next_{0};
 };
 

@@ -6,8 +6,8 @@
 
 namespace everstep::launcher {
 
-// Turns the signals that ask this process to leave (SIGINT, SIGTERM, SIGHUP) and SIGCHLD into something to read, as
-// long as it lives. One at a time, made before any thread.
+// Turns the signals that ask this process to leave (see leave_signals) and SIGCHLD into something to read, as long as
+// it lives. One at a time, made before any thread.
 class SignalWatch {
  public:
   SignalWatch();
@@ -25,8 +25,9 @@ class SignalWatch {
   int fd_;
 };
 
-// Those that ask a process to leave. Blocked, they wait for a SignalWatch, also for that of the program which a process
-// becomes: until it runs they would end it.
+// Those that ask a process to leave: SIGINT, SIGTERM and SIGHUP, but for any that it was started to ignore, as nohup
+// and a shell's & do it. Blocked, they wait for a SignalWatch, also for that of the program which a process becomes:
+// until it runs they would end it.
 sigset_t leave_signals();
 
 // "SIGTERM"; "signal 42" if it has no name.

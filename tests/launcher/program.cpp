@@ -36,17 +36,28 @@ pid_t spawn_words(std::vector<std::string> words, std::vector<std::string> envir
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, log, STDERR_FILENO);
+  // What a shell in the background makes tests ignore must not be ignored by what they start.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t not_ignored;
+  sigemptyset(&not_ignored);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&not_ignored, signal);
+  posix_spawnattr_setsigdefault(&attributes, &not_ignored);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   pid_t child = 0;
-  const int error =
-      posix_spawn(&child, words[0].c_str(), &actions, nullptr, pointers(words).data(), pointers(environment).data());
+  const int error = posix_spawn(&child, words[0].c_str(), &actions, &attributes, pointers(words).data(),
+                                pointers(environment).data());
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   EVERSTEP_CHECK(error == 0, "cannot start the program");
   return child;
 }
 
-pid_t spawn(std::vector<std::string> args, std::vector<std::string> environment, int out, int log) {
-  args.insert(args.begin(), EVERSTEP_PROGRAM);
-  return spawn_words(std::move(args), std::move(environment), out, log);
+pid_t spawn(const std::vector<std::string>& args, std::vector<std::string> environment, int out, int log,
+            std::vector<std::string> wrapper = {}) {
+  wrapper.emplace_back(EVERSTEP_PROGRAM);
+  wrapper.insert(wrapper.end(), args.begin(), args.end());
+  return spawn_words(std::move(wrapper), std::move(environment), out, log);
 }
 
 int exit_code_of(int wait_status) { return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -WTERMSIG(wait_status); }
@@ -73,18 +84,18 @@ Ended run_program(const std::vector<std::string>& args, const std::vector<std::s
 }
 
 Ended run_program_under(const std::vector<std::string>& wrapper, const std::vector<std::string>& args) {
-  std::vector<std::string> words = wrapper;
-  words.emplace_back(EVERSTEP_PROGRAM);
-  words.insert(words.end(), args.begin(), args.end());
   std::FILE* out = std::tmpfile();
   std::FILE* log = std::tmpfile();
   EVERSTEP_CHECK(out != nullptr && log != nullptr, "cannot make temporary files");
-  const int exit_code = wait_for(spawn_words(std::move(words), {}, fileno(out), fileno(log)));
+  const int exit_code = wait_for(spawn(args, {}, fileno(out), fileno(log), wrapper));
   return {exit_code, content(out), content(log)};
 }
 
-RunningProgram::RunningProgram(const std::vector<std::string>& args, const std::vector<std::string>& environment)
-    : out_(std::tmpfile()), log_(std::tmpfile()), pid_(spawn(args, environment, fileno(out_), fileno(log_))) {}
+RunningProgram::RunningProgram(const std::vector<std::string>& args, const std::vector<std::string>& environment,
+                               std::vector<std::string> wrapper)
+    : out_(std::tmpfile()),
+      log_(std::tmpfile()),
+      pid_(spawn(args, environment, fileno(out_), fileno(log_), std::move(wrapper))) {}
 
 RunningProgram::~RunningProgram() {
   if (pid_ > 0) wait(std::chrono::seconds(0));

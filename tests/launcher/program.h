@@ -24,7 +24,9 @@ Ended run_program_under(const std::vector<std::string>& wrapper, const std::vect
 // The program while it runs. It is killed if nobody waited for its end.
 class RunningProgram {
  public:
-  explicit RunningProgram(const std::vector<std::string>& args, const std::vector<std::string>& environment = {});
+  // `wrapper` is another program with its arguments, such as nohup, that becomes this one.
+  explicit RunningProgram(const std::vector<std::string>& args, const std::vector<std::string>& environment = {},
+                          std::vector<std::string> wrapper = {});
   RunningProgram(const RunningProgram&) = delete;
   RunningProgram& operator=(const RunningProgram&) = delete;
   ~RunningProgram();

@@ -154,6 +154,34 @@ TEST(EtcdServer, IsSeenToHaveDied) {
   EXPECT_FALSE((*server)->is_running());
 }
 
+TEST(EtcdServer, StartsAgainOnItsDataAndAtItsAddress) {
+  const TemporaryDirectory directory;
+  const auto server = EtcdServer::start(directory.path() / "etcd", directory.path() / "log", kLong);
+  ASSERT_TRUE(server.ok()) << server.error();
+  const auto client = client_of(**server);
+  ASSERT_TRUE(client->transact({{}, {elastic::put("/a", "1")}}, kLong).ok());
+  EXPECT_EQ((*server)->wait_status(), std::nullopt);
+  ::kill((*server)->pid(), SIGKILL);
+  while ((*server)->is_running()) {
+  }
+  EXPECT_EQ((*server)->wait_status(), SIGKILL);
+  ASSERT_TRUE((*server)->start_again().ok());
+  EXPECT_TRUE((*server)->answers(kLong));
+  const auto reply = client->transact({{}, {elastic::get("/a")}}, kLong);
+  ASSERT_TRUE(reply.ok()) << reply.error();
+  EXPECT_EQ(reply->reads.at(0).at(0).value, "1");
+}
+
+TEST(EtcdServer, SaysItsLastWordsWithoutTheFormOfALog) {
+  const std::string warning = R"({"level":"warn","ts":"2026-11-17T22:00:00Z","msg":"apply took \"too\" long"})";
+  const std::string fatal =
+      R"({"level":"fatal","ts":"…","msg":"failed to commit tx","error":"no space left on device"})";
+  EXPECT_EQ(last_words_of_etcd(""), "");
+  EXPECT_EQ(last_words_of_etcd(warning + "\n"), R"(apply took "too" long)");
+  EXPECT_EQ(last_words_of_etcd(fatal + "\n" + warning + "\n\n"), "failed to commit tx: no space left on device");
+  EXPECT_EQ(last_words_of_etcd(warning + "\npanic: out of luck\n"), "panic: out of luck");
+}
+
 TEST(EtcdServer, SaysWhatToInstallIfThereIsNone) {
   const TemporaryDirectory directory;
   const std::string path = std::getenv("PATH");

@@ -104,7 +104,7 @@ ElasticJob::Words ElasticJob::train_words(const Words& more, const std::string& 
 void ElasticJob::start(const Words& more, const std::string& output) {
   output_ = output;
   ended_.reset();
-  train_ = std::make_unique<RunningProgram>(train_words(more, output), environment);
+  train_ = std::make_unique<RunningProgram>(train_words(more, output), environment, wrapper);
 }
 
 AssertionResult ElasticJob::starts(int workers, const Words& more) {
@@ -191,6 +191,8 @@ int ElasticJob::step() const {
   }
   return 0;
 }
+
+int ElasticJob::checkpoints() const { return static_cast<int>(lines_with(log(), "event=checkpoint_saved ").size()); }
 
 AssertionResult ElasticJob::becomes(const std::string& what, const std::function<bool()>& condition) const {
   const auto limit = std::chrono::steady_clock::now() + kPatience;

@@ -46,6 +46,8 @@ class ElasticJob : public CommandFiles {
   void start(const Words& more, const std::string& output = "run");
   // Of all processes of the job ("NAME=value"); none at first.
   Words environment;
+  // A program that becomes `everstep train`, such as nohup; none at first.
+  Words wrapper;
   // The same, up to a checkpoint of a generation in which so many train.
   testing::AssertionResult starts(int workers, const Words& more);
   // `everstep worker` for the job that runs, with its log in the directory of the run.
@@ -61,8 +63,9 @@ class ElasticJob : public CommandFiles {
   std::string dir() const;            // "--dir=…"
   std::string worker_config() const;  // "--config=…"
   std::vector<GenerationLine> generations() const;
-  int generation() const;  // the newest; 0: none yet
-  int step() const;        // the newest
+  int generation() const;   // the newest; 0: none yet
+  int step() const;         // the newest
+  int checkpoints() const;  // how often one was saved
 
   // Wait, but not longer than `everstep train` runs.
   testing::AssertionResult reaches(int step) const;

@@ -14,7 +14,9 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 
 class ElasticLeave : public ElasticJob {
  protected:
@@ -54,6 +56,18 @@ TEST_F(ElasticLeave, OfAWorkerThatHasJustBeenStartedIsInOrder) {
   ASSERT_TRUE(goes_on());
   expect_stop();
   expect_proofs();
+}
+
+// The terminal that it was started from may close.
+TEST_F(ElasticLeave, IsNotAskedForByASignalThatWasIgnoredAtTheStart) {
+  wrapper = {"/usr/bin/nohup"};
+  ASSERT_TRUE(starts(2, {"--workers=2"}));
+  const int before = generation();
+  for (const pid_t process : {train().pid(), worker(0), worker(1)}) ::kill(process, SIGHUP);
+  ASSERT_TRUE(goes_on(100));
+  EXPECT_EQ(generation(), before);
+  EXPECT_THAT(story(), Not(ContainsRegex("event=(stopping|leaving)")));
+  expect_stop();
 }
 
 // It still runs when more are asked for: it does not count any more.
