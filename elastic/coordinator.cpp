@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/log_line.h"
 #include "elastic/worker_agent.h"
 
 namespace everstep::elastic {
@@ -129,6 +128,7 @@ void Coordinator::forget() {
   last_members_.clear();
   deaths_.clear();
   shut_out_.clear();
+  unreached_.clear();
   judged_.clear();
   watched_.reset();
   broken_.reset();
@@ -198,7 +198,7 @@ bool Coordinator::waits_for_more(std::size_t workers) {
   }
   state_ = "waiting for " + std::to_string(wanted - workers) + " more workers";
   if (!std::exchange(said_waiting_, true)) {
-    decision_.effects.emplace_back(Note{LogLine("waiting").add("workers", workers).add("wanted", wanted).text()});
+    note(LogLine("waiting").add("workers", workers).add("wanted", wanted));
     decision_.reason = state_;
   }
   return true;
@@ -228,6 +228,7 @@ void Coordinator::start(const Situation& seen, Tick now) {
   const bool complete = is_first && workers.size() >= expected;
   const Tick patience = is_first ? std::max(options_.join_debounce, kStartPatience) : options_.join_debounce;
   if (!complete && now < newest + patience) return wake(newest + patience);
+  if (pauses_after_failures(now)) return;
   open_anew(seen, now, seen.generation ? "nobody was left" : "the job starts");
 }
 
@@ -285,7 +286,7 @@ std::optional<Coordinator::Change> Coordinator::planned(const Situation& seen, c
     state_ = "no plan for " + std::to_string(workers.size()) + " workers: " + plan.error().message;
     if (no_plan_ != plan.error().message) {
       no_plan_ = plan.error().message;
-      decision_.effects.emplace_back(Note{LogLine("no_plan").add("error", plan.error().line()).text()});
+      note(LogLine("no_plan").add("error", plan.error().line()));
     }
     return std::nullopt;
   }

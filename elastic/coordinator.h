@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/log_line.h"
 #include "elastic/anomaly_trial.h"
 #include "elastic/base_choice.h"
 #include "elastic/decision.h"
@@ -33,7 +34,8 @@ struct CoordinatorOptions {
   Tick held_limit = 0;       // how long to wait for survivors to say what they hold, besides a window
   // A host that lost so many workers within the span is shut out from joining for 1 s, then 2, 4 … 600 s; 0: never. One
   // that loses none for a span per time that it was shut out starts anew; a new leader counts that time from its own
-  // beginning.
+  // beginning. So is a worker that nobody could connect to and that comes back at the same address, for 5, 10, 20 … 600
+  // s: it stands by, and the others go on.
   int quarantine_deaths = 3;
   Tick quarantine_span = 600 * kTicksPerSecond;
   std::function<bool(const MemberRecord&)> is_authentic;
@@ -107,6 +109,10 @@ class Coordinator {
     Tick until = 0;
     Tick calm_since = 0;  // no shorter ago than the end of the last time, or the last loss
   };
+  struct SetBack {
+    Tick until = 0;
+    int times = 0;
+  };
   struct Change {
     scheduler::Plan plan;
     std::string reason;
@@ -125,14 +131,18 @@ class Coordinator {
   bool write_quarantine(const Situation& seen, Tick now);
   bool end_quarantine(const Situation& seen, Tick now);
   void wake_for_quarantines(Tick now);
-  KvOp quarantine(const Situation& seen, const std::string& host, std::int64_t shortest) const;
+  KvOp quarantine(const Situation& seen, const std::string& whom, std::int64_t first_seconds) const;
+  void tell_of_quarantine(const std::string& whom, const QuarantineRecord& record);
+  bool is_back_unreached(const Situation& seen, const std::string& address) const;
   bool has_newcomers(const Situation& seen) const;
   void stop_if_asked(const Situation& seen);
   void start(const Situation& seen, Tick now);
+  bool pauses_after_failures(Tick now);
   bool is_broken(const Situation& seen) const;
   void recover(const Situation& seen, Tick now, Tick window_time);
   void let_leavers_go(const Situation& seen);
   bool evict_outcasts(const Situation& seen);
+  void tell_of_eviction(const Situation& seen, const MemberRecord& member);
   std::vector<WorkerId> silent_survivors(const Situation& seen) const;
 
   // coordinator_anomaly.cpp
@@ -169,6 +179,7 @@ class Coordinator {
   std::set<WorkerId> living(const Situation& seen) const;
   std::map<WorkerId, HeldRecord> held_by_the_living(const Situation& seen) const;
 
+  void note(const LogLine& event) { decision_.effects.emplace_back(Note{event.text()}); }
   Txn as_leader(const Situation& seen) const;  // compares leader and gen
   void send(Txn txn, const std::string& what);
   void wake(Tick at);
@@ -190,10 +201,11 @@ class Coordinator {
   // What only the leader remembers; a new leader starts afresh.
   std::map<WorkerId, Tick> joined_at_;
   std::map<WorkerId, Tick> leaving_since_;
-  std::map<WorkerId, Tick> set_back_;  // could not be connected to: not before then
+  std::map<WorkerId, SetBack> set_back_;  // could not be connected to: not before then
   std::map<WorkerId, MemberRecord> last_members_;
   std::map<std::string, std::vector<Tick>> deaths_;  // by host
-  std::map<std::string, ShutOut> shut_out_;          // by host
+  std::map<std::string, ShutOut> shut_out_;          // by host or address
+  std::set<std::string> unreached_;                  // addresses of those who were lost before an update was made
   std::set<WorkerId> judged_;                        // outcasts of the present generation
   std::optional<Attempt> watched_;                   // the generation that the following are about
   std::optional<Broken> broken_;                     // if it is

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/log_line.h"
 #include "elastic/coordinator.h"
 
 namespace everstep::elastic {
@@ -43,15 +42,15 @@ bool Coordinator::evict_guilty(const Situation& seen, Tick now) {
   const std::string& host = member.record.host;
   LogLine event("worker_at_fault");
   event.add("worker", name_of(*guilty)).add("host", host).add("fate", can_go_on ? "evicted" : "needed");
-  decision_.effects.emplace_back(Note{event.text()});
+  note(event);
   if (!can_go_on) {
     keeps_guilty_in_ = attempt;
     return false;
   }
   Txn txn = as_leader(seen);
   txn.compares.push_back(created_at(options_.keys.member(*guilty), member.created));
-  constexpr std::int64_t kShortest = 60;  // seconds
-  txn.then = {remove(options_.keys.member(*guilty)), quarantine(seen, host, kShortest)};
+  constexpr std::int64_t kFirst = 60;  // seconds
+  txn.then = {remove(options_.keys.member(*guilty)), quarantine(seen, host, kFirst)};
   if (*guilty == options_.self) txn.then.push_back(remove(options_.keys.leader()));
   send(std::move(txn), "evict " + name_of(*guilty) + ": what it computes cannot be trusted");
   return true;

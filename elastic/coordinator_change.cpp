@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/log_line.h"
 #include "elastic/coordinator.h"
 
 namespace everstep::elastic {
@@ -12,6 +11,8 @@ constexpr Tick kMillisecond = kTicksPerSecond / 1000;
 
 // Enough to hand over what a worker of any model holds, unless there is less.
 constexpr Tick kHandOver = 2 * kTicksPerSecond;
+
+constexpr int kMostDoublings = 5;  // of the wait of somebody who could not be connected to
 
 // How long a stop at a window's end may take: an asynchronous pipeline is told of it at one update, and has begun the
 // window after that.
@@ -55,8 +56,8 @@ void Coordinator::consider_change(const Situation& seen, Tick now, Tick window_t
 }
 
 bool Coordinator::joins_are_due(const Situation& seen, const std::vector<WorkerId>& joined, Tick now) {
-  for (const auto& [id, until] : set_back_) {
-    if (until > now && seen.has(id)) wake(until);
+  for (const auto& [id, back] : set_back_) {
+    if (back.until > now && seen.has(id)) wake(back.until);
   }
   wake_for_quarantines(now);
   if (joined.empty()) return false;
@@ -148,7 +149,8 @@ void Coordinator::await_prepared(const Situation& seen, Tick now, Tick window_ti
   wake(latest ? std::min(*latest, limit) : limit);
 }
 
-// Newcomers that did not connect, or all of them if others did not, have to wait before they are tried again.
+// Newcomers that did not connect, or all of them if others did not, have to wait before they are tried again, longer
+// each time.
 void Coordinator::withdraw(const Situation& seen, Tick now, const std::string& reason) {
   const GroupRecord& proposal = *seen.proposal;
   std::vector<WorkerId> joining;
@@ -159,15 +161,23 @@ void Coordinator::withdraw(const Situation& seen, Tick now, const std::string& r
     const auto prepared = seen.prepared.find(id);
     if (prepared == seen.prepared.end() || !prepared->second.connected) blamed.push_back(id);
   }
+  LogLine event("proposal_withdrawn");
+  event.add("generation", proposal.attempt.generation.value).add("reason", reason);
   if (is_usable(seen, proposal)) {
-    for (const WorkerId& id : blamed.empty() ? joining : blamed) set_back_[id] = now + options_.join_interval;
+    std::string names;
+    for (const WorkerId& id : blamed.empty() ? joining : blamed) {
+      SetBack& back = set_back_[id];
+      back.until = now + (options_.join_interval << std::min(back.times++, kMostDoublings));
+      names += (names.empty() ? "" : ", ") + name_of(id);
+      wake(back.until);
+    }
+    event.add("set_back", names);
+    event.add("hint", "they stand by and are tried again later; can all hosts reach their addresses? see --advertise");
   }
+  note(event);
   Txn txn = as_leader(seen);
   txn.compares.push_back(modified_at(options_.keys.proposal(), seen.proposal_modified));
   txn.then = {remove(options_.keys.proposal()), remove_prefix(options_.keys.all_prepared())};
-  LogLine event("proposal_withdrawn");
-  event.add("generation", proposal.attempt.generation.value).add("reason", reason);
-  decision_.effects.emplace_back(Note{event.text()});
   send(std::move(txn), "withdraw the proposal: " + reason);
 }
 

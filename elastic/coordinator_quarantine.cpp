@@ -1,8 +1,7 @@
-// Hosts whose workers die again and again.
+// Hosts whose workers die again and again, and workers that nobody can connect to.
 #include <algorithm>
 #include <utility>
 
-#include "base/log_line.h"
 #include "elastic/coordinator.h"
 
 namespace everstep::elastic {
@@ -10,6 +9,8 @@ namespace {
 
 constexpr std::int64_t kLongest = 600;  // seconds
 constexpr int kMostDoublings = 10;
+constexpr std::int64_t kFirstAfterDeaths = 1;      // seconds
+constexpr std::int64_t kFirstWhenUnreachable = 5;  // seconds
 
 }  // namespace
 
@@ -21,7 +22,9 @@ void Coordinator::track_losses(const Situation& seen, Tick now) {
     std::erase_if(deaths, [&](Tick at) { return at < now - options_.quarantine_span; });
     const auto shut_out = shut_out_.find(record.host);
     if (shut_out != shut_out_.end()) shut_out->second.calm_since = std::max(shut_out->second.calm_since, now);
+    if (seen.generation && seen.generation->group.names(id) && seen.ready.empty()) unreached_.insert(record.address);
   }
+  if (!seen.ready.empty()) unreached_.clear();  // whoever comes from now on is tried beside the training
   last_members_.clear();
   for (const auto& [id, member] : seen.members) last_members_.emplace(id, member.record);
 }
@@ -34,12 +37,32 @@ void Coordinator::track_quarantines(const Situation& seen, Tick now) {
     if (shut_out.revision == quarantine.modified) continue;
     const QuarantineRecord& record = quarantine.record;
     shut_out = {quarantine.modified, now + record.seconds * kTicksPerSecond, now + record.seconds * kTicksPerSecond};
-    if (!loses_too_many(host)) continue;
-    deaths_[host].clear();
-    LogLine event("host_shut_out");
-    event.add("host", host).add("seconds", record.seconds).add("times", record.strikes);
-    decision_.effects.emplace_back(Note{event.text()});
+    tell_of_quarantine(host, record);
   }
+}
+
+// Once, by whoever wrote it.
+void Coordinator::tell_of_quarantine(const std::string& whom, const QuarantineRecord& record) {
+  if (loses_too_many(whom)) {
+    deaths_[whom].clear();
+    note(LogLine("host_shut_out").add("host", whom).add("seconds", record.seconds).add("times", record.strikes));
+  }
+  if (unreached_.erase(whom) > 0) {
+    note(
+        LogLine("worker_set_back")
+            .add("address", whom)
+            .add("seconds", record.seconds)
+            .add("times", record.strikes)
+            .add("reason", "it is there, but the others could not connect to it")
+            .add("hint", "can their hosts reach this address? see --bind, --advertise, --port-range, and the network"));
+  }
+}
+
+// A process that died and was started again has another port, unless that is prescribed.
+bool Coordinator::is_back_unreached(const Situation& seen, const std::string& address) const {
+  return std::ranges::any_of(seen.members, [&](const auto& member) {
+    return member.second.record.address == address && !seen.generation->group.names(member.first);
+  });
 }
 
 bool Coordinator::loses_too_many(const std::string& host) const {
@@ -53,20 +76,27 @@ bool Coordinator::write_quarantine(const Situation& seen, Tick now) {
     std::erase_if(deaths, [&](Tick at) { return at < now - options_.quarantine_span; });
     if (!loses_too_many(host)) continue;
     Txn txn = as_leader(seen);
-    txn.then = {quarantine(seen, host, 1)};
+    txn.then = {quarantine(seen, host, kFirstAfterDeaths)};
     send(std::move(txn), "host " + host + " lost too many workers");
+    return true;
+  }
+  for (const std::string& address : unreached_) {
+    if (!seen.generation || !is_back_unreached(seen, address)) continue;
+    Txn txn = as_leader(seen);
+    txn.then = {quarantine(seen, address, kFirstWhenUnreachable)};
+    send(std::move(txn), "nobody could connect to " + address);
     return true;
   }
   return false;
 }
 
-// One strike more; twice as long each time, but not shorter than that.
-KvOp Coordinator::quarantine(const Situation& seen, const std::string& host, std::int64_t shortest) const {
-  const auto before = seen.quarantines.find(host);
+// One strike more; twice as long each time.
+KvOp Coordinator::quarantine(const Situation& seen, const std::string& whom, std::int64_t first_seconds) const {
+  const auto before = seen.quarantines.find(whom);
   QuarantineRecord record;
   record.strikes = before == seen.quarantines.end() ? 1 : before->second.record.strikes + 1;
-  record.seconds = std::clamp(std::int64_t{1} << std::min(record.strikes - 1, kMostDoublings), shortest, kLongest);
-  return put(options_.keys.quarantine(host), to_text(record));
+  record.seconds = std::min(first_seconds << std::min(record.strikes - 1, kMostDoublings), kLongest);
+  return put(options_.keys.quarantine(whom), to_text(record));
 }
 
 bool Coordinator::end_quarantine(const Situation& seen, Tick now) {
@@ -79,8 +109,8 @@ bool Coordinator::end_quarantine(const Situation& seen, Tick now) {
     Txn txn = as_leader(seen);
     txn.compares.push_back(modified_at(options_.keys.quarantine(host), shut_out.revision));
     txn.then = {remove(options_.keys.quarantine(host))};
-    decision_.effects.emplace_back(Note{LogLine("host_forgiven").add("host", host).text()});
-    send(std::move(txn), "host " + host + " has lost no worker for long");
+    note(LogLine("host_forgiven").add("host", host));
+    send(std::move(txn), host + " has lost no worker for long");
     return true;
   }
   return false;
@@ -88,10 +118,12 @@ bool Coordinator::end_quarantine(const Situation& seen, Tick now) {
 
 bool Coordinator::is_shut_out(const Situation& seen, const Situation::Member& member, Tick now) const {
   if (seen.generation && seen.generation->group.names(member.record.id)) return false;
-  const auto quarantine = shut_out_.find(member.record.host);
-  if (quarantine != shut_out_.end() && now < quarantine->second.until) return true;
+  for (const std::string& whom : {member.record.host, member.record.address}) {
+    const auto quarantine = shut_out_.find(whom);
+    if (quarantine != shut_out_.end() && now < quarantine->second.until) return true;
+  }
   const auto back = set_back_.find(member.record.id);
-  return back != set_back_.end() && now < back->second;
+  return back != set_back_.end() && now < back->second.until;
 }
 
 void Coordinator::wake_for_quarantines(Tick now) {

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <utility>
 
-#include "base/log_line.h"
 #include "base/text.h"
 #include "elastic/coordinator.h"
 

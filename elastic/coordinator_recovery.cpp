@@ -58,11 +58,18 @@ void Coordinator::recover(const Situation& seen, Tick now, Tick window_time) {
     return wake(now);
   }
   if (evict_outcasts(seen)) return;
-  constexpr Tick kFirstPause = 100 * kMillisecond;
-  const Tick pause = fruitless_ == 0 ? 0 : kFirstPause << std::min(fruitless_, 6);
-  if (now < watched_since_ + pause) return wake(watched_since_ + pause);
+  if (pauses_after_failures(now)) return;
+  wake_for_quarantines(now);
   if (waits_for_more(eligible(seen, now).size())) return seen.stop_asked ? stop_if_asked(seen) : let_leavers_go(seen);
   open_anew(seen, now, "recovery");
+}
+
+// After generations that never came to an update, longer each time.
+bool Coordinator::pauses_after_failures(Tick now) {
+  constexpr Tick kFirstPause = 100 * kMillisecond;
+  const Tick until = watched_since_ + (fruitless_ == 0 ? 0 : kFirstPause << std::min(fruitless_, 6));
+  if (now < until) wake(until);
+  return now < until;
 }
 
 // Those of the generation that are there and may hold something that they have not told of.
@@ -97,10 +104,25 @@ void Coordinator::let_leavers_go(const Situation& seen) {
   if (leaves && !seen.drain) drain(seen, {.saves = true, .reason = "too few are left to go on"});
 }
 
+void Coordinator::tell_of_eviction(const Situation& seen, const MemberRecord& member) {
+  std::string by;
+  for (const auto& [suspect, reporter] : seen.suspicions) {
+    if (suspect == member.id) by += (by.empty() ? "" : ", ") + name_of(reporter);
+  }
+  note(LogLine("evicted")
+           .add("worker", member.name)
+           .add("host", member.host)
+           .add("address", member.address)
+           .add("reason", by.empty() ? "it cannot reach others that reach each other" : "it does not answer " + by)
+           .add("hint", "its log and the network between these hosts say why; it may come back"));
+}
+
 bool Coordinator::evict_outcasts(const Situation& seen) {
   std::set<WorkerId> answered;
   for (const auto& [id, held] : seen.held) answered.insert(id);
-  if (judged_.empty()) judged_ = outcasts(seen.live_workers(), seen.suspicions, answered);
+  // Once one of them is gone what the others say of each other is not complete any more.
+  const bool has_begun = std::ranges::any_of(judged_, [&](const WorkerId& id) { return !seen.has(id); });
+  if (!has_begun) judged_ = outcasts(seen.live_workers(), seen.suspicions, answered);
   Txn txn = as_leader(seen);
   std::string names;
   constexpr std::size_t kMostAtOnce = 50;
@@ -108,8 +130,13 @@ bool Coordinator::evict_outcasts(const Situation& seen) {
     const auto member = seen.members.find(id);
     if (member == seen.members.end() || txn.then.size() == kMostAtOnce) continue;
     txn.compares.push_back(created_at(options_.keys.member(id), member->second.created));
+    // It may have been the store that kept it from answering.
+    if (!answered.contains(id)) {
+      txn.compares.push_back(is_absent(options_.keys.held(seen.generation->group.attempt, id)));
+    }
     txn.then.push_back(remove(options_.keys.member(id)));
     names += " " + name_of(id);
+    tell_of_eviction(seen, member->second.record);
   }
   if (txn.then.empty()) return false;
   send(std::move(txn), "evict" + names);

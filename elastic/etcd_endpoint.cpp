@@ -65,6 +65,11 @@ Result<Endpoint> parse_endpoint(std::string_view url, bool allow_plain_text) {
   return Endpoint{std::string(url), std::string(target), secure};
 }
 
+bool is_local(const Endpoint& endpoint) {
+  const auto place = place_of(endpoint.target);
+  return place && is_loopback(place->host);
+}
+
 Result<std::vector<Endpoint>> checked_endpoints(const EtcdOptions& options) {
   if (options.endpoints.empty()) return invalid_argument("no etcd endpoint is given");
   std::vector<Endpoint> endpoints;

@@ -20,6 +20,9 @@ struct Endpoint {
 // From "http://host:port" or "https://host:port". Plain text to another machine only if that is allowed.
 Result<Endpoint> parse_endpoint(std::string_view url, bool allow_plain_text);
 
+// Whether it is on this machine, as far as its address tells.
+bool is_local(const Endpoint& endpoint);
+
 // All endpoints, if they and the certificates make sense together.
 Result<std::vector<Endpoint>> checked_endpoints(const EtcdOptions& options);
 

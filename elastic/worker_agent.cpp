@@ -71,6 +71,9 @@ void WorkerAgent::take(const ConnectFailed& event, Tick /*now*/) {
   if (link == links_.end()) return;
   link->second = Link::kFailed;
   link_errors_[event.attempt] = event.error.message;
+  LogLine note("connect_failed");
+  note.add("generation", event.attempt.generation.value).add("reason", event.error.line());
+  decide(Note{note.text()}, "cannot connect: " + event.error.message);
   if (!part_ || part_->record.group.attempt != event.attempt || part_->ended) return;
   part_->ended = true;
   part_->held = in_memory_.value_or(HeldRecord{});

@@ -114,7 +114,7 @@ class WorkerAgent {
     std::uint64_t request = 0;
     Write kind = Write::kRegister;
     Txn txn;
-    std::string subject;  // the text written, or the attempt
+    std::string subject;  // the text written, or the attempt; kEvict: what to say of it
     std::optional<Tick> retry_at;
   };
 
@@ -153,6 +153,7 @@ class WorkerAgent {
   void write_next(const View& view, Tick now);
   std::optional<Pending> next_write(const View& view);
   std::optional<Pending> eviction(const View& view);
+  std::string loss_text(const std::string& event, const Lost& lost, const MemberRecord& member) const;
   std::optional<Pending> generation_write(Write kind, std::string key, std::string value) const;
   Pending registration() const;
   Pending member_update(const View& view) const;

@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "base/log_line.h"
+#include "elastic/situation.h"
 #include "elastic/worker_agent.h"
 
 namespace everstep::elastic {
@@ -43,6 +44,14 @@ std::optional<WorkerAgent::Pending> WorkerAgent::generation_write(Write kind, st
   return Pending{0, kind, std::move(txn), {}, std::nullopt};
 }
 
+// For people: who is given up, and why.
+std::string WorkerAgent::loss_text(const std::string& event, const Lost& lost, const MemberRecord& member) const {
+  LogLine line(event);
+  line.add("worker", member.name).add("host", member.host).add("address", member.address).add("reason", lost.reason);
+  line.add("hint", "its log says why; if it still runs, look at the network between " + options_.self.host + " and it");
+  return line.text();
+}
+
 // Both keys go in one transaction, so that nobody sees a leader that is no member.
 std::optional<WorkerAgent::Pending> WorkerAgent::eviction(const View& view) {
   const Keys& keys = options_.keys;
@@ -60,7 +69,9 @@ std::optional<WorkerAgent::Pending> WorkerAgent::eviction(const View& view) {
       txn.compares.push_back(created_at(leader->key, leader->created));
       txn.then.push_back(remove(leader->key));
     }
-    return Pending{0, Write::kEvict, std::move(txn), to_string(lost.id), std::nullopt};
+    const auto record = parse_member(member->value);
+    const std::string told = loss_text("evicted", lost, record ? *record : MemberRecord{});
+    return Pending{0, Write::kEvict, std::move(txn), told, std::nullopt};
   }
   return std::nullopt;
 }
@@ -75,6 +86,9 @@ std::optional<WorkerAgent::Pending> WorkerAgent::next_write(const View& view) {
     for (Lost& lost : part_->lost) {
       if (lost.dead || lost.tried_at >= 0) continue;
       lost.tried_at = view.revision();
+      const auto record = read_member(view, keys, lost.id);
+      decide(Note{loss_text("suspected", lost, record ? *record : MemberRecord{})},
+             "suspects a worker: " + lost.reason);
       return generation_write(Write::kSuspect, keys.suspect(attempt, lost.id, id()),
                               to_text(SuspectRecord{false, lost.reason}));
     }
@@ -126,6 +140,7 @@ void WorkerAgent::on_written(const Pending& write, const TxnReply& reply) {
     decide(Note{LogLine("registered").add("worker", to_string(id())).text()}, "registered");
   }
   if (write.kind == Write::kMember) member_text_ = write.subject;
+  if (write.kind == Write::kEvict && reply.succeeded) decide(Note{write.subject}, "evicts a worker");
   const bool of_part = write.kind == Write::kHeld || write.kind == Write::kPromise || write.kind == Write::kReady;
   const bool still_obeyed = part_ && write.txn.compares.front().revision == part_->modified;
   if (of_part && still_obeyed) part_->written.push_back(write.kind);

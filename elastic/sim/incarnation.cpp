@@ -70,7 +70,7 @@ AgentOptions Incarnation::agent_options() const {
   options.self.id = id_;
   options.self.name = process_.name();
   options.self.host = process_.host();
-  options.self.address = process_.name() + ":1";
+  options.self.address = process_.name() + ":" + std::to_string(process_.life());  // a port of its own
   const std::string secret = process_.secret;
   options.sign = [secret](const std::string& text) { return mac_of(text, secret); };
   options.is_authentic = [secret](const MemberRecord& member) {

@@ -88,7 +88,7 @@ class ElasticSupervisor {
     if (serves_others_ && Clock::now() - *looked_for_others_ < kBetweenRequests) return;
     looked_for_others_ = Clock::now();
     std::set<std::string> names;
-    for (const Worker& worker : workers_) names.insert(worker_name(number_of(worker)));
+    for (const Worker& worker : workers_) names.insert(name_of(number_of(worker)));
     const bool there_are = requests_.has_others(names).value_or(serves_others_);
     if (there_are && !serves_others_) tell(LogLine("serving_others"));
     serves_others_ = there_are;
@@ -144,7 +144,7 @@ class ElasticSupervisor {
   void take_end(Worker& worker) {
     last_to_end_ = number_of(worker);
     if (worker.fate.is_done()) return;
-    const std::string name = worker_name(number_of(worker));
+    const std::string name = name_of(number_of(worker));
     if (worker.has_left()) {
       tell(LogLine("worker_left").add("name", name).add("reason", worker.fate.error->message));
       return;
@@ -164,6 +164,7 @@ class ElasticSupervisor {
     tell(event);
   }
 
+  std::string name_of(int number) const { return worker_name(number, supervision_.name_prefix); }
   int number_of(const Worker& worker) const { return static_cast<int>(&worker - workers_.data()); }
 
   void restart_workers() {
@@ -178,7 +179,7 @@ class ElasticSupervisor {
   void start_another() {
     const Status started = start_worker();
     if (started) {
-      tell(LogLine("worker_started").add("name", worker_name(static_cast<int>(workers_.size()) - 1)));
+      tell(LogLine("worker_started").add("name", name_of(static_cast<int>(workers_.size()) - 1)));
     } else {
       tell(LogLine("worker_not_started").add("reason", started.error().line()));
     }
@@ -229,7 +230,7 @@ class ElasticSupervisor {
     // One that `everstep drain` asked is as good as gone.
     const std::set<std::string> leavers = requests_.leavers();
     for (Worker& worker : workers_) {
-      worker.is_asked_to_leave = worker.is_asked_to_leave || leavers.contains(worker_name(number_of(worker)));
+      worker.is_asked_to_leave = worker.is_asked_to_leave || leavers.contains(name_of(number_of(worker)));
     }
     tell(LogLine("scaling").add("from", staying()).add("to", *target_));
     for (int missing = *target_ - staying(); missing > 0; --missing) start_another();
@@ -239,7 +240,7 @@ class ElasticSupervisor {
   void ask_newest_to_leave() {
     for (auto worker = workers_.rbegin(); worker != workers_.rend() && staying() > *target_; ++worker) {
       if (!worker->lives() || worker->is_asked_to_leave) continue;
-      const std::string name = worker_name(number_of(*worker));
+      const std::string name = name_of(number_of(*worker));
       if (!requests_.ask_to_leave(name, "everstep scale")) return;
       worker->is_asked_to_leave = true;
     }
@@ -310,7 +311,7 @@ class ElasticSupervisor {
 
 }  // namespace
 
-std::string worker_name(int number) { return "w" + std::to_string(number); }
+std::string worker_name(int number, const std::string& prefix) { return prefix + "w" + std::to_string(number); }
 
 ElasticEnd supervise_elastic(const ElasticSupervision& supervision) { return ElasticSupervisor(supervision).run(); }
 

@@ -31,7 +31,8 @@ struct ElasticSupervision {
   MembershipOptions membership;
   std::int64_t steps = 0;                         // of the job
   int workers = 1;                                // to begin with
-  std::function<WorkerStart(int number)> worker;  // how to start the one that is called worker_name(number)
+  std::string name_prefix{};                      // of its workers' names: another host may have a "w0", too
+  std::function<WorkerStart(int number)> worker;  // how to start the one that is called worker_name(number, prefix)
   RestartPolicy restart = RestartPolicy::kNever;
   std::chrono::milliseconds last_words{15'000};  // how long others may stay once one worker's job was done
 
@@ -53,8 +54,8 @@ struct ElasticEnd {
   std::int64_t saves_failed = 0;
 };
 
-// "w3"
-std::string worker_name(int number);
+// "w3", or "host-b-w3"
+std::string worker_name(int number, const std::string& prefix = {});
 
 // Starts local workers of an elastic job and stays until all have ended; if the store is its own, also while workers
 // that others started need it. One that dies ends nothing while others live; with RestartPolicy::kOnFailure another

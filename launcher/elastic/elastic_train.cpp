@@ -35,6 +35,7 @@ namespace {
 
 constexpr std::chrono::seconds kEtcdStart{20};
 constexpr std::chrono::seconds kLastWords{5};
+constexpr std::size_t kLongestHostInName = 48;  // a worker's name has 63 characters at most
 
 // One run, from its options to its result. What it holds goes in the opposite order: workers, connection, etcd.
 class ElasticTrain {
@@ -191,7 +192,10 @@ class ElasticTrain {
     supervision.membership = options_.membership;
     supervision.steps = options.steps;
     supervision.workers = run_.request.workers;
-    supervision.worker = [this](int number) { return local_worker(run_.config, run_.directory, number); };
+    if (found_) supervision.name_prefix = host_name().substr(0, kLongestHostInName) + "-";
+    supervision.worker = [this, prefix = supervision.name_prefix](int number) {
+      return local_worker(run_.config, run_.directory, number, prefix);
+    };
     supervision.restart = options_.restart;
     supervision.last_words = options_.membership.lease_ttl + kLastWords;
     connect_reporter(reporter, tally, supervision);

@@ -14,6 +14,7 @@
 #include "launcher/elastic/leave_signals.h"
 #include "launcher/elastic/outage_clock.h"
 #include "launcher/elastic/patient_store.h"
+#include "launcher/elastic/reach.h"
 #include "launcher/elastic/store_connection.h"
 #include "launcher/elastic/worker_order.h"
 #include "launcher/train/checkpoint_session.h"
@@ -26,11 +27,6 @@
 
 namespace everstep::launcher {
 namespace {
-
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
-}
 
 // Who is told that the worker is to leave: the incarnation of the moment, and those that follow.
 class LeaveDesk {
@@ -95,6 +91,7 @@ class ElasticWorker {
     data_ = std::move(data).value();
     if (!job_->request.emulation) trainer::prepare_torch(kTorchThreads);
     EVERSTEP_TRY(listen());
+    EVERSTEP_TRY(check_address());
     const trainer::TrainOptions& options = job_->request.options;
     progress_.emplace(options.model.tokens_per_minibatch() * job_->request.plan.window);
     curve_ = make_curve(job_->request, job_->found.spec.lineage);
@@ -118,7 +115,7 @@ class ElasticWorker {
                       *curve_,
                       *outage_,
                       name(),
-                      order_.host_name.empty() ? host_name() : order_.host_name,
+                      known_host(),
                       [this](const FromWorker& message) { tell(message); },
                       [this](const std::string& event) { note(event); },
                       order_.slowdown};
@@ -140,8 +137,25 @@ class ElasticWorker {
   }
 
  private:
+  std::string known_host() const { return order_.host_name.empty() ? host_name() : order_.host_name; }
+
   std::string name() const {
     return order_.name.empty() ? host_name() + "-" + std::to_string(::getpid()) : order_.name;
+  }
+
+  // Peers that cannot call this worker, or the other way round, would find out one after the other.
+  Status check_address() {
+    constexpr std::chrono::seconds kDeadline{5};
+    const Reach self{order_.etcd.urls, known_host(), listener_->address()};
+    const auto members = kv_->transact({{}, {elastic::list(keys_.members())}, {}}, kDeadline);
+    if (!members) return members.error();
+    std::vector<elastic::MemberRecord> others;
+    for (const elastic::KeyValue& item : members->reads.at(0)) {
+      if (auto member = elastic::parse_member(item.value)) others.push_back(std::move(member).value());
+    }
+    EVERSTEP_TRY(check_reach(self, others));
+    if (const auto warning = reach_warning(self)) note(LogLine("unreachable_address").add("warning", *warning).text());
+    return {};
   }
 
   // A worker that was part of the job waits for an etcd that is away, up to the limit; one that never was says so and
@@ -280,7 +294,10 @@ ExitCode run_elastic_worker(const std::vector<std::string>& args) {
   const auto finished = work(std::move(order).value(), signals, link ? &*link : nullptr);
   if (!finished) {
     const Error& error = finished.error();
-    log_event(LogLine("failed").add("code", to_string(error.code)).add("reason", error.line()).text());
+    const bool has_left = error.code == ErrorCode::kCancelled;  // as it was asked to
+    LogLine event(has_left ? "left" : "failed");
+    if (!has_left) event.add("code", to_string(error.code));
+    log_event(event.add("reason", error.line()).text());
     if (link) link->send(error);
     return exit_code_of(error.code);
   }

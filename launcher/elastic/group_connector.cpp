@@ -41,7 +41,7 @@ void GroupConnector::connect(const elastic::GroupRecord& group, const elastic::V
           group.attempt, id, {ErrorCode::kUnavailable, "a worker has left: " + to_string(id), ""}});
       return;
     }
-    members.members.push_back({id, member->address});
+    members.members.push_back({id, member->address, member->name});
   }
   const auto self = std::find(connected.begin(), connected.end(), self_);
   EVERSTEP_CHECK(self != connected.end(), "a worker connects to groups that it is part of");

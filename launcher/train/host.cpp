@@ -24,6 +24,11 @@ std::int64_t status_bytes(std::string_view name) {
 
 }  // namespace
 
+std::string host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
 std::int64_t host_memory_bytes() { return std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGE_SIZE); }
 
 std::int64_t resident_bytes() { return status_bytes("VmRSS:"); }

@@ -7,6 +7,9 @@
 
 namespace everstep::launcher {
 
+// As the system calls this host.
+std::string host_name();
+
 // Physical memory of this host.
 std::int64_t host_memory_bytes();
 

@@ -31,7 +31,7 @@ TEST(Found, ADonorThatLeftBeforeItHadHandedOver) { expect_holds(33401); }
 TEST(Found, AMinibatchThatWasNotLeftOutBecauseAStopHadCutItsWindowInTwo) { expect_holds(19007); }
 
 TEST(Found, ASilenceThatWasTheStoresAndWasHeldAgainstSurvivors) {
-  for (const std::uint64_t seed : {700621, 704326, 704714, 709354}) expect_holds(seed);
+  for (const std::uint64_t seed : {700621, 704326, 704714, 705743, 709354}) expect_holds(seed);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ Result<HandshakeRequest> make_request(const UcxGroup& group, const UcxOptions& o
   for (const UcxMember& member : group.members) {
     Result<LifelineAddress> address = parse_lifeline_address(member.address);
     if (!address) return address.error();
-    request.members.push_back({member.id, std::move(address).value()});
+    request.members.push_back({member.id, std::move(address).value(), member.name});
   }
   return request;
 }

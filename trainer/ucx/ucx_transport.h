@@ -28,6 +28,7 @@ struct UcxOptions {
 struct UcxMember {
   WorkerId id;
   std::string address;  // its UcxListener::address()
+  std::string name{};   // for people; empty: its place
 };
 
 // Who connects in one try to form one generation. All members are given the same, but for `worker`.

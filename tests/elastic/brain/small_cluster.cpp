@@ -37,7 +37,8 @@ void SmallCluster::refresh() {
 void SmallCluster::add(std::uint64_t number, bool is_warm, bool returns) {
   const WorkerId id = worker(number);
   const LeaseId lease = store_.grant();
-  MemberRecord self{id, "worker-" + std::to_string(number), "host", "address", MemberState::kWarming, "", 0, ""};
+  const std::string address = "address-" + std::to_string(number % 100);
+  MemberRecord self{id, "worker-" + std::to_string(number), "host", address, MemberState::kWarming, "", 0, ""};
   AgentOptions agent{.keys = keys_, .self = self, .spec = std::string(kSpec), .is_authentic = {}, .sign = {}};
   agent.lease = lease;
   agent.lease_ttl = 10 * kTicksPerSecond;
@@ -98,7 +99,10 @@ bool SmallCluster::carry_out(const WorkerId& id, const Decision& decision, bool 
 
 bool SmallCluster::act(const WorkerId& id, const Effect& effect) {
   Worker& self = workers_.at(id);
-  if (std::holds_alternative<Note>(effect)) return false;
+  if (const auto* note = std::get_if<Note>(&effect)) {
+    notes.push_back(note->event);
+    return false;
+  }
   self.effects.push_back(effect);
   const std::uint64_t number = id.words[1];
   if (const auto* connect = std::get_if<Connect>(&effect)) self.connecting.push_back(connect->group.attempt);

@@ -23,6 +23,7 @@ class SmallCluster {
  public:
   explicit SmallCluster(int min_workers = 1);
 
+  // One whose number is higher by a hundred is the same process, come back: it has the same address.
   void add(std::uint64_t number, bool is_warm = true, bool returns = false);
   void kill(std::uint64_t number);  // the lease goes with it
   void tell(std::uint64_t number, const AgentEvent& event);
@@ -62,7 +63,8 @@ class SmallCluster {
   decltype(CoordinatorOptions::window_time) window_time;
   bool rebalances = false;
 
-  bool store_is_away = false;  // nothing that workers send arrives
+  std::vector<std::string> notes;  // of all workers
+  bool store_is_away = false;      // nothing that workers send arrives
   bool drains = true;
   std::vector<HeldCopy> copies;  // what workers that break off have
   Position position{8};

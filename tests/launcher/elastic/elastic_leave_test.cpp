@@ -43,6 +43,9 @@ TEST_F(ElasticLeave, ByASignalHandsTheStateOver) {
   const int before = generation();
   leaving.signal(SIGTERM);
   expect_handed_over(leaving, 2, before);
+  const std::string log = text_of("run/worker-leaving.log");
+  EXPECT_THAT(log, HasSubstr("event=left reason=\"left as asked"));
+  EXPECT_THAT(log, Not(HasSubstr("event=failed"))) << "nothing did";
 }
 
 // Its libraries are still being loaded.

@@ -25,8 +25,6 @@ HandshakeNonce fresh_nonce() {
   return nonce;
 }
 
-std::string name_of(int worker) { return "worker " + std::to_string(worker); }
-
 // The other side's refusal, as what this side has to do about it.
 ErrorCode code_of(Refusal refusal) {
   if (refusal == Refusal::kBadProof) return ErrorCode::kInvalidArgument;
@@ -118,6 +116,11 @@ class Handshake {
     return std::nullopt;
   }
 
+  std::string name_of(int worker) const {
+    const std::string& name = request_.members[worker].name;
+    return name.empty() ? "worker " + std::to_string(worker) : name;
+  }
+
   Error lose(const LostPeer& peer, ErrorCode code, const std::string& what, const std::string& hint) {
     lost_ = peer;
     return {code, name_of(peer.worker) + " " + what, hint};
@@ -125,7 +128,8 @@ class Handshake {
 
   Error cannot_reach(int worker, const std::string& why, How how) {
     return lose({worker, how}, how == How::kSilent ? ErrorCode::kDeadlineExceeded : ErrorCode::kUnavailable,
-                "cannot be reached at " + to_text(request_.members[worker].address) + ": " + why, "its log says why");
+                "cannot be reached at " + to_text(request_.members[worker].address) + ": " + why,
+                "its log says why; if it runs, this host does not reach that address: see its --bind and --advertise");
   }
 
   Status call(int worker) {
@@ -175,8 +179,11 @@ class Handshake {
     if (last && last->kind == LifelineWord::Kind::kGoodbye) {
       return lose({worker, How::kRefused}, ErrorCode::kUnavailable, "gave the try to connect up", "its log says why");
     }
-    const int dead = last && last->kind == LifelineWord::Kind::kDeath ? last->about : worker;
-    return lose({dead, How::kClosed}, ErrorCode::kUnavailable, "died", "its log says why");
+    if (last && last->kind == LifelineWord::Kind::kDeath) {
+      return lose({last->about, How::kClosed}, ErrorCode::kUnavailable,
+                  "died or cannot be reached, as " + name_of(worker) + " says", "their logs say why");
+    }
+    return lose({worker, How::kClosed}, ErrorCode::kUnavailable, "died", "its log says why");
   }
 
   void answer(IncomingCall incoming) {

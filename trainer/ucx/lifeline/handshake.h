@@ -16,6 +16,7 @@ namespace everstep::trainer {
 struct HandshakeMember {
   WorkerId id;
   LifelineAddress address;
+  std::string name{};  // for people; empty: its place
 };
 
 struct HandshakeRequest {
