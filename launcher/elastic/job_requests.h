@@ -31,6 +31,8 @@ class JobRequests {
   // Whether there are members with other names; false also if etcd does not say.
   bool has_others(const std::set<std::string>& names);
   bool is_finished();
+  // Whether all who worked for the job have ended it, as it was asked to.
+  bool is_stopped();
 
  private:
   elastic::KvStore& store_;
