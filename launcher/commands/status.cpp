@@ -71,9 +71,10 @@ class StatusReader {
     Look seen = look_at_etcd();
     // Its own etcd has gone with it; in another one nobody works for the job any more.
     const bool tells_nothing = seen.failure || seen.is_over;
-    if (!is_left || !tells_nothing) return seen;
-    const Look files = look_at_files();
-    return files.failure ? seen : files;
+    const Look files = is_left && tells_nothing ? look_at_files() : seen;
+    if (!files.failure) seen = files;
+    if (!is_left) seen.is_over = false;  // the run's last words are still to come
+    return seen;
   }
 
  private:
@@ -90,7 +91,9 @@ class StatusReader {
     const auto view = look_at_job(*store_, elastic::Keys(address_.job), address_.job);
     if (!view) return failed(view.error());
     JobStatus status = read_job_status(*view, address_.job, request_.secret);
-    if (status.state == "stopped" || status.state == "no workers") status.resume = resume_of(status);
+    const bool is_idle = status.state == "stopped" || status.state == "no workers";
+    // Whoever asks by the run's directory is told by its files.
+    if (is_idle && request_.directory.empty()) status.resume = resume_of(status);
     seen.is_over = status.is_over();
     seen.text = request_.json ? line(status_json(status)) : status_text(status, columns_);
     return seen;

@@ -25,10 +25,12 @@ Outcome refuse_idle_job(const JobTool& tool, const Config& config) {
                                     "everstep job rm " + tool.address.job + " removes it"));
 }
 
-// What the run has printed in the end, as everstep train leaves it in its directory; nothing: it left nothing there.
-std::optional<RunWord> last_word(const std::string& directory, Clock::time_point limit) {
+// What the run has printed in the end, as everstep train leaves it in its directory; else what its files tell.
+std::string told_by_files(const std::string& directory, Clock::time_point limit) {
   while (RunLock::is_held(directory) && Clock::now() < limit) std::this_thread::sleep_for(kLook);
-  return read_run_word({directory});
+  const auto run = read_ended_run(directory, "");
+  if (!run) return {};
+  return run->word.summary.empty() ? ended_run_text(*run) : run->word.summary;
 }
 
 // What etcd tells of a job that nobody works for any more.
@@ -60,8 +62,8 @@ Outcome run(const Config& config, Streams& streams) {
   until.is_over = [&] { return ++unanswered == kGone; };
   const Status stopped = tool.wait(std::move(until));
   if (!stopped) return stopped.error();
-  const auto word = tool.address.directory.empty() ? std::nullopt : last_word(tool.address.directory, limit);
-  streams.out << what << " has stopped\n" << (word ? word->summary : told_by_etcd(tool));
+  const std::string& directory = tool.address.directory;
+  streams.out << what << " has stopped\n" << (directory.empty() ? told_by_etcd(tool) : told_by_files(directory, limit));
   return {};
 }
 

@@ -278,9 +278,9 @@ class ElasticSupervisor {
   }
 
   // What others outlived is no failure of the job: the last one's end is this host's.
-  Outcome failure_of(const std::vector<WorkerFate>& fates) const {
+  Outcome failure_of(const std::vector<WorkerFate>& fates) {
     if (!last_to_end_ || !workers_[*last_to_end_].has_left()) return Failure(explain_failure(fates));
-    if (stop_signal_) return {};
+    if (stop_signal_ || requests_.is_stopped()) return {};
     return Failure({ErrorCode::kCancelled, "all workers of this host left the job as they were asked to", ""});
   }
 

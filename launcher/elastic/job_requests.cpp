@@ -79,4 +79,11 @@ bool JobRequests::is_finished() {
   return reply && !reply->reads.at(0).empty();
 }
 
+bool JobRequests::is_stopped() {
+  const auto reply = store_.transact({{}, {elastic::get(keys_.drain())}, {}}, kDeadline);
+  if (!reply || reply->reads.at(0).empty()) return false;
+  const auto drain = elastic::parse_drain(reply->reads[0].front().value);
+  return drain && drain->ends_job;
+}
+
 }  // namespace everstep::launcher

@@ -31,6 +31,8 @@ class JobRequests {
   // Whether there are members with other names; nothing if etcd does not say.
   std::optional<bool> has_others(const std::set<std::string>& names);
   bool is_finished();
+  // Whether all who worked for the job have ended it, as it was asked to.
+  bool is_stopped();
 
   // Whether etcd did what the last call wanted.
   bool was_answered() const { return was_answered_; }

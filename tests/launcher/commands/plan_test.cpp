@@ -70,7 +70,7 @@ TEST_F(PlanCommand, AnswersBadInputWithOneLineAndTheRightExitCode) {
               HasSubstr("--model=gpt5: unknown model (hint: one of gpt2-tiny"));
   EXPECT_THAT(usage({"plan", "--workers=2", "--model=gpt2"}), HasSubstr("did you mean gpt2-small?"));
   EXPECT_THAT(usage({"plan", "--workers=2", "--kind=amdp"}), HasSubstr("did you mean --schedule?"));
-  EXPECT_THAT(usage({"plan", "--workers=2", "--schedule=amdq"}), HasSubstr("--kind=amdq: unknown schedule kind"));
+  EXPECT_THAT(usage({"plan", "--workers=2", "--schedule=amdq"}), HasSubstr("--schedule=amdq: unknown schedule kind"));
   EXPECT_THAT(usage({"plan", "--workers=2", "--profile=" + path("missing.json")}), HasSubstr("missing.json"));
   EXPECT_THAT(configuration({"plan", "--workers=2", "--memory-gib=0.25", "--model=gpt2-xl"}),
               HasSubstr("no plan fits into 0.25 GiB per worker"));

@@ -67,8 +67,8 @@ TEST_F(SimulateCommand, CountsTimeWithoutAPlan) {
   // One worker alone does not fit, so that the second half is idle.
   const std::string trace =
       file("t.csv", "0,add,a\n0,add,b\n0,add,c\n0,add,d\n1000,remove,a\n1000,remove,b\n1000,remove,c\n2000,add,e\n");
-  const CommandRun run =
-      run_command({"simulate", "--trace=" + trace, "--model=gpt2-medium", "--memory-gib=6", "--cost=0.5"});
+  const CommandRun run = run_command(
+      {"simulate", "--trace=" + trace, "--model=gpt2-medium", "--precision=bf16", "--memory-gib=6", "--cost=0.5"});
   EXPECT_EQ(run.exit_code, 0) << run.log;
   EXPECT_THAT(run.out, testing::ContainsRegex("\nno plan +0.000 +0.5000\n"));
 }
