@@ -114,7 +114,7 @@ AssertionResult ElasticJob::starts(int workers, const Words& more) {
 }
 
 RunningProgram& ElasticJob::add_worker(const std::string& name, const Words& more) {
-  Words words{worker_config(), "--name=" + name, "--output=" + path(output_)};
+  Words words{worker_config(), "--job=job", "--name=" + name, "--output=" + path(output_)};
   replace_options(words, more);
   words.insert(words.begin(), "worker");
   return *added_.emplace_back(std::make_unique<RunningProgram>(words));

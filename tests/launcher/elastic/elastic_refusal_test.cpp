@@ -43,7 +43,7 @@ class ElasticRefusal : public ElasticJob {
   }
 
   Words worker_words(const Words& more) const {
-    Words words{"worker", worker_config()};
+    Words words{"worker", worker_config(), "--job=job"};
     for (const std::string& option : more) {
       const std::string name = option.substr(0, option.find('='));
       std::erase_if(words, [&](const std::string& word) { return word.starts_with(name + "="); });
