@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/log_line.h"
-#include "base/text.h"
 #include "launcher/checkpoint/stored_model.h"
 #include "launcher/elastic/elastic_defaults.h"
 #include "launcher/elastic/elastic_supervisor.h"

@@ -21,7 +21,7 @@ constexpr std::string_view kPrefix = "etcd-";
 // Only what make() could have made.
 bool has_its_name(const std::filesystem::path& path) {
   const std::string name = path.filename().string();
-  return name.starts_with(kPrefix) && parse_hex(std::string_view(name).substr(kPrefix.size()));
+  return name.starts_with(kPrefix) && parse_hex(name.substr(kPrefix.size()));
 }
 
 // −1: it cannot be opened, or another process has it.

@@ -68,14 +68,14 @@ class OwnEtcd : public ElasticJob {
 };
 
 TEST_F(OwnEtcd, ThatDiesIsStartedAgainAndCommitsGoOn) {
-  ASSERT_TRUE(starts(2, {"--workers=2", "--steps=500"}));
+  ASSERT_TRUE(starts(2, {"--workers=2", "--steps=300"}));
   const int before = generation();
   kill_etcd();
   ASSERT_TRUE(says("event=etcd_died signal=SIGKILL"));
   ASSERT_TRUE(says("event=etcd_restarted"));
   const Ended ended = expect_end();
   EXPECT_EQ(generation(), before);
-  EXPECT_THAT(ended.out, HasSubstr("checkpoint step 500, "));
+  EXPECT_THAT(ended.out, HasSubstr("checkpoint step 300, "));
   EXPECT_THAT(data_of("run"), SizeIs(0));
   expect_proofs();
 }
