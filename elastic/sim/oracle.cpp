@@ -132,6 +132,7 @@ void Oracle::check_retained() {
 
 void Oracle::on_resume(const std::optional<HeadDocument>& from, const Traces& traces) {
   head_ = from;
+  if (from) by_manifest_[from->manifest] = *from;  // perhaps committed to a store that was not the job's
   highest_sequence_ = traces.sequence;
   newest_generation_ = traces.generation;
   has_resumed_ = true;
@@ -166,9 +167,12 @@ void Oracle::check_generation(const KvOp& op, const Before& before) {
 // Whoever made an update knows that all had joined its exchange, and with that had all copies of the version before.
 void Oracle::check_memory(const GenerationRecord& next, const Before& before) {
   const auto present = before.generation ? parse_generation(before.generation->value) : invalid_argument("none");
-  // Whoever has another secret takes nobody for authentic, and knows of nothing that they have.
-  const Process* opener = world_.process_of(next.opener);
-  if (!present || opener == nullptr || opener->secret != world_.job.secret) return;
+  // Those who have another secret do not take each other for authentic, and know of nothing that the others have.
+  const auto has_secret = [&](const WorkerId& id) {
+    const Process* process = world_.process_of(id);
+    return process != nullptr && process->secret == world_.job.secret;
+  };
+  if (!present || !has_secret(next.opener)) return;
   const GroupRecord& group = present->group;
   std::map<WorkerId, std::int64_t> newest;  // version, by worker that says what it has
   for (const KeyValue& item : before.held) {
@@ -176,7 +180,7 @@ void Oracle::check_memory(const GenerationRecord& next, const Before& before) {
     if (!held) continue;
     for (const WorkerId& id : group.plan.workers) {
       const bool is_evicted = !world_.store.find(world_.keys.member(id));
-      if (is_evicted || item.key != world_.keys.held(group.attempt, id)) continue;
+      if (is_evicted || !has_secret(id) || item.key != world_.keys.held(group.attempt, id)) continue;
       for (const HeldCopy& copy : held->copies) {
         if (copy.owned && copy.of == group.attempt.generation)
           newest[id] = std::max(newest[id], window_of(copy.position));

@@ -34,5 +34,13 @@ TEST(Found, ASilenceThatWasTheStoresAndWasHeldAgainstSurvivors) {
   for (const std::uint64_t seed : {700621, 704326, 704714, 705743, 709354}) expect_holds(seed);
 }
 
+// Of the oracle: it looks away while the store is not the job's, and an operator went on from what was committed then.
+TEST(Found, ACheckpointThatAnOperatorFoundAndTheOracleHadNotSeen) {
+  for (const std::uint64_t seed : {803494, 804476}) expect_holds(seed);
+}
+
+// Of the oracle: what strangers with another secret hold is nothing that a generation could start from.
+TEST(Found, StrangersThatWereCountedAmongTheSurvivors) { expect_holds(804677); }
+
 }  // namespace
 }  // namespace everstep::elastic::sim
