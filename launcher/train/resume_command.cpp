@@ -1,9 +1,12 @@
 #include "launcher/train/resume_command.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <system_error>
 #include <utility>
+
+#include "launcher/train/train_request.h"
 
 namespace everstep::launcher {
 namespace {
@@ -33,10 +36,11 @@ std::optional<storage::CatalogEntry> newest_saved(const StoreLocation& location)
 std::string resume_command(const Config& config) {
   const StoreLocation location{*config.setting("checkpoint-dir").text, *config.setting("job").text, ""};
   std::string command = "everstep resume --from=" + shell_word(shown_path(location.path()));
-  for (const std::string_view name : kOfTheHost) {
-    const Setting& setting = config.setting(name);
-    if (!setting.text || setting.source == Source::kDefault) continue;
-    command.append(" --").append(name).append("=").append(shell_word(*setting.text));
+  for (const OptionSpec& option : train_options()) {
+    const auto& text = config.setting(option.name).text;
+    const bool is_of_host = std::find(kOfTheHost.begin(), kOfTheHost.end(), option.name) != kOfTheHost.end();
+    if (!is_of_host || !text || text == option.default_value()) continue;
+    command.append(" --").append(option.name).append("=").append(shell_word(*text));
   }
   return command;
 }

@@ -185,8 +185,9 @@ TEST_F(JobOfThisHost, TellsAfterAKillWhereToGoOn) {
 }
 
 TEST_F(JobOfThisHost, SaysHowToGoOnWhenItsLastWorkerLeft) {
-  RunningProgram job(train({"--steps=100000", "--workers=1"}));
-  ASSERT_TRUE(trains_with({"w0"}));
+  RunningProgram job(train({"--steps=100000"}));
+  ASSERT_TRUE(trains_with({"w0", "w1"}));
+  EXPECT_EQ(run_command({"drain", "w1", directory(), "--wait=60"}).exit_code, 0);
   EXPECT_EQ(run_command({"drain", "w0", directory()}).exit_code, 0);
   const Ended left = job.wait(60s);
   EXPECT_EQ(left.exit_code, 75);
@@ -194,7 +195,7 @@ TEST_F(JobOfThisHost, SaysHowToGoOnWhenItsLastWorkerLeft) {
 }
 
 TEST_F(JobOfThisHost, LogsWithTheTimeInFront) {
-  RunningProgram job(train({"--steps=3", "--workers=1"}));
+  RunningProgram job(train({"--steps=3"}));
   const Ended ended = job.wait(100s);
   ASSERT_EQ(ended.exit_code, 0) << ended.log;
   for (const std::string& log : {ended.log, text_of("run/worker-0.log")}) {
