@@ -46,7 +46,7 @@ Command scale_command() {
       "N of them. Workers of other hosts (everstep worker) are not counted and stay. Without such an everstep train "
       "nothing happens.";
   spec.examples = {"everstep scale 8 --dir=runs/first", "everstep scale 2 --etcd=http://127.0.0.1:2379 --job=first"};
-  spec.options = job_address_options();
+  spec.options = job_address_options({secret_option()});
   spec.positional = {"N", "How many", 1, 1};
   return {spec, run};
 }

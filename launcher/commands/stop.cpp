@@ -47,7 +47,7 @@ Command stop_command() {
       "everstep train --resume, goes on from there.\n"
       "Returns as soon as the job is asked; with --wait, when no worker is left.";
   spec.examples = {"everstep stop --dir=runs/first --wait", "everstep stop --etcd=http://127.0.0.1:2379 --job=first"};
-  spec.options = job_address_options({wait_option("until no worker is left")});
+  spec.options = job_address_options({secret_option(), wait_option("until no worker is left")});
   return {spec, run};
 }
 

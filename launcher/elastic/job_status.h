@@ -59,13 +59,13 @@ struct JobStatus {
   std::optional<ComingGeneration> coming;
   std::optional<elastic::DrainRecord> drain;
   std::vector<QuarantinedHost> quarantines;
-  bool is_checked = false;  // members without the right MAC are left out
+  bool is_checked = false;  // what is forged is left out
 
   const WorkerStatus* leader() const;
 };
 
-// Pure. `view` holds the job's live keys, and may hold more.
-JobStatus read_job_status(const elastic::View& view, const std::string& job, const JobSecret& secret);
+// Pure. `stored` holds the job's live keys as the store does, sealed or not, and may hold more.
+JobStatus read_job_status(const elastic::View& stored, const std::string& job, const JobSecret& secret);
 
 // For people. `--watch` prints the same again and again.
 std::string status_text(const JobStatus& status);
