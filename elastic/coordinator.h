@@ -38,7 +38,6 @@ struct CoordinatorOptions {
   // s: it stands by, and the others go on.
   int quarantine_deaths = 3;
   Tick quarantine_span = 600 * kTicksPerSecond;
-  std::function<bool(const MemberRecord&)> is_authentic;
 
   // The best plan for these workers (none of them may be left out but as a spare): pure, the same on every worker.
   std::function<Result<scheduler::Plan>(const std::vector<scheduler::WorkerInfo>& workers,
@@ -120,6 +119,7 @@ class Coordinator {
 
   void on_reply(const Replied& event, Tick now);
   void try_to_lead(const View& view, Tick now);
+  bool may_decide(const Situation& seen);
   void forget();
   bool is_caught_up(const View& view, Tick now);
 
@@ -196,6 +196,8 @@ class Coordinator {
   Revision known_ = 0;  // the store was at least there: wait until the view is, too
   Tick known_since_ = 0;
   std::optional<Tick> vacant_since_;
+  std::optional<Tick> orphaned_since_;  // since when the leader that the view shows is no member
+  bool said_damaged_ = false;
   std::map<std::string, std::string> names_;  // of members, by key: the lost are told by name, too
 
   // What only the leader remembers; a new leader starts afresh.

@@ -25,6 +25,7 @@ class HeadCommit {
     kCommitted,  // `next` became HEAD, by this or an earlier try; it may have been followed by others since
     kOutdated,   // as kRefused, but the right to commit is as good as ever: the HEAD that was seen was not the newest
     kRefused,    // it never was HEAD and never will be: the generation or the leadership is over
+    kUnknown,  // nobody said what became of a try, and now nobody will: the store refuses, or somebody tampered with it
   };
 
   State state() const { return state_; }
@@ -36,7 +37,10 @@ class HeadCommit {
   State on_reply(const Result<TxnReply>& reply);
 
  private:
+  State after_error(ErrorCode code);
+
   State state_ = State::kSending;
+  bool may_have_happened_ = false;  // a try was not answered
   Txn txn_;
   Expected expected_;
   std::string next_;

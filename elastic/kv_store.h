@@ -76,13 +76,15 @@ struct TxnReply {
   bool succeeded = false;                    // `then` was taken
   Revision revision = 0;                     // of the store, when it was
   std::vector<std::vector<KeyValue>> reads;  // one per op of the branch; keys ascending; empty for ops that do not read
+  std::vector<KeyValue> forged{};            // what `reads` would have held besides: see RecordSeal. Without values
 
   bool operator==(const TxnReply&) const = default;
 };
 
 struct WatchEvent {
   bool deleted = false;
-  KeyValue item;  // of a deletion: the key, and `modified` when it went
+  KeyValue item;        // of a deletion: the key, and `modified` when it went
+  bool forged = false;  // something was put there that is not authentic: see RecordSeal. Without the value
 };
 
 // Told by a service thread of the store, one call at a time, never after the Watch is gone. Neither may block.

@@ -19,12 +19,13 @@ concept Of = std::same_as<std::remove_const_t<T>, Record>;
 
 void describe(auto& fields, Of<JobSpec> auto& spec) {
   fields.hex("lineage", spec.lineage);
+  fields.hex("creation", spec.creation);
   fields.field("build", spec.build);
   fields.field("data", spec.data_hash);
   fields.pairs("set", spec.settings);
 }
 
-void describe_signed_part(auto& fields, Of<MemberRecord> auto& member) {
+void describe(auto& fields, Of<MemberRecord> auto& member) {
   fields.field("id", member.id);
   fields.field("name", member.name);
   fields.field("host", member.host);
@@ -34,12 +35,10 @@ void describe_signed_part(auto& fields, Of<MemberRecord> auto& member) {
   fields.field("leave_ms", member.leave_ms);
 }
 
-void describe(auto& fields, Of<MemberRecord> auto& member) {
-  describe_signed_part(fields, member);
-  fields.field("mac", member.mac);
+void describe(auto& fields, Of<LeaderRecord> auto& leader) {
+  fields.field("id", leader.id);
+  fields.field("registered", leader.registered);
 }
-
-void describe(auto& fields, Of<LeaderRecord> auto& leader) { fields.field("id", leader.id); }
 
 void describe(auto& fields, Of<HeadRecord> auto& head) {
   fields.field("sequence", head.sequence);
@@ -158,6 +157,7 @@ void describe(auto& fields, Of<GenerationRecord> auto& generation) {
   describe_items(fields, "holder", generation.holders);
   describe_items(fields, "left_out", generation.left_out);
   describe_optional(fields, "tries", generation.trial);
+  fields.field("heeds_from", generation.heeds_from);
 }
 
 void describe(auto& fields, Of<DrainRecord> auto& drain) {
@@ -200,6 +200,13 @@ void describe(auto& fields, Of<AckRecord> auto& ack) {
 void describe(auto& fields, Of<QuarantineRecord> auto& quarantine) {
   fields.field("strikes", quarantine.strikes);
   fields.field("seconds", quarantine.seconds);
+}
+
+void describe(auto& fields, Of<RequestRecord> auto& request) {
+  fields.hex("id", request.id);
+  fields.field("generation", request.generation);
+  fields.field("reason", request.reason);
+  fields.field("workers", request.workers);
 }
 
 void describe(auto& fields, Of<ProgressRecord> auto& progress) {
@@ -308,12 +315,6 @@ bool GroupRecord::names(const WorkerId& id) const {
   return has(plan.workers) || has(plan.spares) || has(donors);
 }
 
-std::string signed_text(const MemberRecord& member) {
-  FieldWriter fields;
-  describe_signed_part(fields, member);
-  return fields.text();
-}
-
 std::string to_text(const JobSpec& spec) { return write(spec); }
 std::string to_text(const MemberRecord& member) { return write(member); }
 std::string to_text(const LeaderRecord& leader) { return write(leader); }
@@ -327,6 +328,7 @@ std::string to_text(const HeldRecord& held) { return write(held); }
 std::string to_text(const SuspectRecord& suspect) { return write(suspect); }
 std::string to_text(const AckRecord& ack) { return write(ack); }
 std::string to_text(const QuarantineRecord& quarantine) { return write(quarantine); }
+std::string to_text(const RequestRecord& request) { return write(request); }
 std::string to_text(const ProgressRecord& progress) { return write(progress); }
 
 Result<JobSpec> parse_job_spec(std::string_view text) { return read<JobSpec>(text, "job's spec"); }
@@ -342,6 +344,7 @@ Result<HeldRecord> parse_held(std::string_view text) { return read<HeldRecord>(t
 Result<SuspectRecord> parse_suspect(std::string_view text) { return read<SuspectRecord>(text, "suspicion"); }
 Result<AckRecord> parse_ack(std::string_view text) { return read<AckRecord>(text, "checkpoint's part"); }
 Result<QuarantineRecord> parse_quarantine(std::string_view text) { return read<QuarantineRecord>(text, "quarantine"); }
+Result<RequestRecord> parse_request(std::string_view text) { return read<RequestRecord>(text, "request"); }
 Result<ProgressRecord> parse_progress(std::string_view text) { return read<ProgressRecord>(text, "job's progress"); }
 
 }  // namespace everstep::elastic

@@ -12,6 +12,7 @@
 #include "base/tick.h"
 #include "elastic/anomaly_trial.h"
 #include "elastic/keys.h"
+#include "elastic/kv_store.h"
 #include "scheduler/plan.h"
 
 namespace everstep::elastic {
@@ -25,8 +26,9 @@ bool has(const std::vector<WorkerId>& ids, const WorkerId& id);
 // What all workers of a job must agree on. Written once, by whoever starts the job.
 struct JobSpec {
   std::uint64_t lineage = 0;
-  std::string build;                                          // of the program: workers of another one are refused
-  std::string data_hash;                                      // of what the job trains on; empty: emulated
+  std::uint64_t creation = 0;  // random: a job that is started again on the same lineage is another one
+  std::string build;           // of the program: workers of another one are refused
+  std::string data_hash;       // of what the job trains on; empty: emulated
   std::vector<std::pair<std::string, std::string>> settings;  // the configuration in force, names ascending
 
   bool operator==(const JobSpec&) const = default;
@@ -48,16 +50,15 @@ struct MemberRecord {
   MemberState state = MemberState::kWarming;
   std::string leave_reason;   // kLeaving
   std::int64_t leave_ms = 0;  // kLeaving: how long it can still stay, as of when this was written; 0: as long as needed
-  std::string mac;            // over signed_text, with the job's secret; empty without one
 
   bool operator==(const MemberRecord&) const = default;
 };
 std::string to_text(const MemberRecord& member);
-std::string signed_text(const MemberRecord& member);  // all but the MAC
 Result<MemberRecord> parse_member(std::string_view text);
 
 struct LeaderRecord {
   WorkerId id;
+  Revision registered = 0;  // when its member key was created: put back after the member has gone, it fits no other
 
   bool operator==(const LeaderRecord&) const = default;
 };
@@ -133,6 +134,7 @@ struct GenerationRecord {
   std::vector<CopyHolder> holders{};  // kCopies
   std::vector<Position> left_out{};   // minibatches that are not trained on, ascending; not those behind HEAD
   std::optional<AnomalyTrial> trial{};
+  Generation heeds_from{};  // requests that were made under an older generation were made of workers that are gone
 
   bool operator==(const GenerationRecord&) const = default;
 };
@@ -241,6 +243,18 @@ struct QuarantineRecord {
 };
 std::string to_text(const QuarantineRecord& quarantine);
 Result<QuarantineRecord> parse_quarantine(std::string_view text);
+
+// What people ask of a job: that it stops, that one worker leaves, that there are so many local ones.
+struct RequestRecord {
+  std::uint64_t id = 0;   // random: the same asked twice is two requests
+  Generation generation;  // the newest, when it was made; 0: there was none
+  std::string reason;     // "everstep stop"
+  int workers = 0;        // of ask/scale
+
+  bool operator==(const RequestRecord&) const = default;
+};
+std::string to_text(const RequestRecord& request);
+Result<RequestRecord> parse_request(std::string_view text);
 
 // For people and tools, written by the plan's first worker every now and then. Whoever leads may plan by the speeds in
 // it, and by nothing else: it may be old, or gone.

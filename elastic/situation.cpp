@@ -25,9 +25,10 @@ std::map<WorkerId, Record> read_by_worker(const View& view, const std::string& p
 template <typename Record>
 std::optional<Record> read_one(const View& view, const std::string& key, Result<Record> (*parse)(std::string_view),
                                Revision& modified, bool& is_damaged) {
+  modified = view.modified(key);
+  if (view.is_forged(key)) is_damaged = true;
   const KeyValue* item = view.find(key);
   if (item == nullptr) return std::nullopt;
-  modified = item->modified;
   auto record = parse(item->value);
   if (!record) is_damaged = true;
   return record ? std::optional<Record>(*std::move(record)) : std::nullopt;
@@ -42,14 +43,20 @@ void read_suspicions(const View& view, const std::string& prefix, Situation& sit
   }
 }
 
-void read_members(const View& view, const Keys& keys, const std::function<bool(const MemberRecord&)>& is_authentic,
-                  Situation& situation) {
+void read_members(const View& view, const Keys& keys, Situation& situation) {
   for (const KeyValue* item : view.below(keys.members())) {
     const auto record = parse_member(item->value);
     if (!record || item->key != keys.member(record->id)) continue;
-    if (is_authentic && !is_authentic(*record)) continue;
     situation.members.emplace(record->id, Situation::Member{*record, item->created});
   }
+}
+
+// One that was made before the workers of today had been started is none of their business.
+bool is_stop_asked(const View& view, const Keys& keys, const std::optional<GenerationRecord>& generation) {
+  const KeyValue* item = view.find(keys.stop_request());
+  if (item == nullptr) return false;
+  const auto request = parse_request(item->value);
+  return request && (!generation || request->generation >= generation->heeds_from);
 }
 
 }  // namespace
@@ -74,10 +81,18 @@ Result<MemberRecord> read_member(const View& view, const Keys& keys, const Worke
   return parse_member(item->value);
 }
 
-Situation read_situation(const View& view, const Keys& keys,
-                         const std::function<bool(const MemberRecord&)>& is_authentic) {
+std::optional<LeaderRecord> read_leader(const View& view, const Keys& keys) {
+  const KeyValue* item = view.find(keys.leader());
+  if (item == nullptr) return std::nullopt;
+  const auto leader = parse_leader(item->value);
+  const bool is_member = leader && view.find(keys.member(leader->id)) != nullptr;
+  if (!is_member || view.created(keys.member(leader->id)) != leader->registered) return std::nullopt;
+  return *leader;
+}
+
+Situation read_situation(const View& view, const Keys& keys) {
   Situation situation;
-  read_members(view, keys, is_authentic, situation);
+  read_members(view, keys, situation);
   bool damaged = false;
   situation.generation =
       read_one(view, keys.generation(), &parse_generation, situation.generation_modified, situation.is_damaged);
@@ -85,7 +100,7 @@ Situation read_situation(const View& view, const Keys& keys,
   situation.proposal = read_one(view, keys.proposal(), &parse_group, situation.proposal_modified, damaged);
   situation.drain = read_one(view, keys.drain(), &parse_drain, situation.drain_modified, damaged);
   situation.leader_created = view.created(keys.leader());
-  situation.stop_asked = view.find(keys.stop_request()) != nullptr;
+  situation.stop_asked = is_stop_asked(view, keys, situation.generation);
   for (const KeyValue* item : view.below(keys.quarantines())) {
     const auto record = parse_quarantine(item->value);
     if (record) situation.quarantines[item->key.substr(keys.quarantines().size())] = {*record, item->modified};

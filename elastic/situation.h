@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,7 +12,7 @@
 
 namespace everstep::elastic {
 
-// The view as records: what a coordinator decides on. Whatever cannot be read, or is not authentic, is not in it.
+// The view as records: what a coordinator decides on. Whatever cannot be read is not in it.
 struct Situation {
   struct Member {
     MemberRecord record;
@@ -45,7 +44,7 @@ struct Situation {
   std::map<std::string, Quarantine> quarantines;  // by host
   std::optional<ProgressRecord> progress;         // of the present generation
   bool stop_asked = false;
-  bool is_damaged = false;  // gen or HEAD cannot be read: nothing may be decided
+  bool is_damaged = false;  // gen or HEAD cannot be read, or is forged: nothing may be decided
 
   bool has(const WorkerId& id) const { return members.contains(id); }
   bool is_leaving(const WorkerId& id) const;
@@ -56,7 +55,10 @@ struct Situation {
 // One member's record as the view has it. kNotFound: it is not there.
 Result<MemberRecord> read_member(const View& view, const Keys& keys, const WorkerId& id);
 
-Situation read_situation(const View& view, const Keys& keys,
-                         const std::function<bool(const MemberRecord&)>& is_authentic);
+// Who leads. Nothing: nobody, or one that is no member, or no longer the one that it was: its record cannot be read, is
+// forged, or was put there again.
+std::optional<LeaderRecord> read_leader(const View& view, const Keys& keys);
+
+Situation read_situation(const View& view, const Keys& keys);
 
 }  // namespace everstep::elastic

@@ -165,7 +165,9 @@ void WorkerAgent::look(const View& view, Tick now) {
 void WorkerAgent::look_at_self(const View& view, Tick now) {
   if (view.find(options_.keys.finished()) != nullptr && !(part_ && part_->is_running())) return leave(std::nullopt);
   if (!registered_) return;
-  if (const KeyValue* asked = view.find(options_.keys.drain_request(id()))) take(LeaveAsked{asked->value, 0}, now);
+  if (const KeyValue* asked = view.find(options_.keys.drain_request(id()))) {
+    if (const auto request = parse_request(asked->value)) take(LeaveAsked{request->reason, 0}, now);
+  }
   const bool is_there = view.find(options_.keys.member(id())) != nullptr;
   if (seen_self_ && !is_there) return rejoin("evicted: its member key is gone");
   seen_self_ = seen_self_ || is_there;

@@ -15,14 +15,11 @@ namespace everstep::elastic {
 
 struct AgentOptions {
   Keys keys;
-  MemberRecord self;  // state kWarming; `mac` is made by `sign`
+  MemberRecord self;  // state kWarming
   std::string spec;   // the text of the job's spec as this worker accepted it
   LeaseId lease = 0;
   Tick lease_ttl = 0;
   Tick outage_limit = 0;  // how long training goes on while nobody can reach the store
-  // Whether a member's record is authentic; without a secret always. Pure.
-  std::function<bool(const MemberRecord&)> is_authentic;
-  std::function<std::string(const std::string& signed_text)> sign;
   // How long this worker's group may take to stop by itself after a loss in another one, as it is now.
   std::function<Tick()> group_limit = [] { return Tick{0}; };
   bool returns = false;  // this process was a member before, under another id

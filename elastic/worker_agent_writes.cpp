@@ -14,8 +14,6 @@ MemberRecord WorkerAgent::wanted_record() const {
     record.leave_reason = leaving_->reason;
     record.leave_ms = leaving_->within_ms;
   }
-  record.mac.clear();
-  if (options_.sign) record.mac = options_.sign(signed_text(record));
   return record;
 }
 
@@ -63,11 +61,10 @@ std::optional<WorkerAgent::Pending> WorkerAgent::eviction(const View& view) {
     Txn txn{{modified_at(keys.generation(), part_->modified), created_at(keys.member(id()), member_created_),
              created_at(member->key, member->created)},
             {remove(member->key)}};
-    const KeyValue* leader = view.find(keys.leader());
-    const bool led = leader != nullptr && leader->value == to_text(LeaderRecord{lost.id});
-    if (led) {
-      txn.compares.push_back(created_at(leader->key, leader->created));
-      txn.then.push_back(remove(leader->key));
+    const auto leader = read_leader(view, keys);
+    if (leader && leader->id == lost.id) {
+      txn.compares.push_back(created_at(keys.leader(), view.created(keys.leader())));
+      txn.then.push_back(remove(keys.leader()));
     }
     const auto record = parse_member(member->value);
     const std::string told = loss_text("evicted", lost, record ? *record : MemberRecord{});

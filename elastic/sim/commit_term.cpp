@@ -181,6 +181,8 @@ void CommitTerm::send_commit(const std::shared_ptr<Attempted>& next) {
                                         return self->fail(next, false);
                                       case HeadCommit::State::kRefused:
                                         return self->fail(next, true);
+                                      case HeadCommit::State::kUnknown:
+                                        return self->fail(next, false);
                                       case HeadCommit::State::kSending:
                                         if (self->process_.world().now() > next->give_up)
                                           return self->fail(next, false);
@@ -215,7 +217,8 @@ void CommitTerm::fail(const std::shared_ptr<Attempted>& next, bool is_overtaken)
   read_head([this, next, remove_documents](const Result<std::optional<KeyValue>>& item) {
     const bool differs = item && (!*item || (*item)->value != to_text(record_of(next->head)));
     if (item && !differs) return conclude(next);
-    const bool may_still_happen = next->commit && next->commit->state() == HeadCommit::State::kSending;
+    const bool may_still_happen = next->commit && (next->commit->state() == HeadCommit::State::kSending ||
+                                                   next->commit->state() == HeadCommit::State::kUnknown);
     if (differs && !may_still_happen) return remove_documents();
     give_up(next->parts.name);
     is_working_ = false;

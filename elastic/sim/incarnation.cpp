@@ -21,8 +21,6 @@ bool is_stop(const Effect& effect) {
          std::holds_alternative<StopAtRound>(effect);
 }
 
-std::string mac_of(const std::string& text, const std::string& secret) { return digest_of(secret + text); }
-
 }  // namespace
 
 Incarnation::Incarnation(Process& process, WorkerId id)
@@ -65,24 +63,18 @@ void Incarnation::join(LeaseId lease, Tick granted) {
 
 AgentOptions Incarnation::agent_options() const {
   World& world = process_.world();
-  AgentOptions options{world.keys, {}, process_.spec, lease_, world.job.lease_ttl, 6 * world.job.lease_ttl, {}, {}};
+  AgentOptions options{world.keys, {}, process_.spec, lease_, world.job.lease_ttl, 6 * world.job.lease_ttl};
   options.group_limit = [] { return 3 * kSecond / 2; };
   options.self.id = id_;
   options.self.name = process_.name();
   options.self.host = process_.host();
   options.self.address = process_.name() + ":" + std::to_string(process_.life());  // a port of its own
-  const std::string secret = process_.secret;
-  options.sign = [secret](const std::string& text) { return mac_of(text, secret); };
-  options.is_authentic = [secret](const MemberRecord& member) {
-    return member.mac == mac_of(signed_text(member), secret);
-  };
   return options;
 }
 
 CoordinatorOptions Incarnation::coordinator_options() const {
   World& world = process_.world();
-  CoordinatorOptions options{
-      .keys = world.keys, .self = id_, .first_generation = {}, .is_authentic = {}, .plan = {}, .nonce = {}};
+  CoordinatorOptions options{.keys = world.keys, .self = id_, .first_generation = {}, .plan = {}, .nonce = {}};
   options.lease = lease_;
   options.first_generation = world.job.first_generation;
   options.min_workers = world.job.min_workers;
@@ -92,7 +84,6 @@ CoordinatorOptions Incarnation::coordinator_options() const {
   options.death_debounce = 50 * kMillisecond;
   options.prepare_limit = 10 * kSecond;
   options.held_limit = 2 * kSecond;
-  options.is_authentic = agent_options().is_authentic;
   options.plan = [redundancy = world.job.redundancy](const auto& workers, const auto* previous) {
     return plan_for(workers, previous, redundancy);
   };

@@ -16,7 +16,6 @@ constexpr Tick kLongestOp = 30 * kSecond;
 
 Process::Process(World& world, int number, std::string host)
     : spec(world.job.spec),
-      secret(world.job.secret),
       world_(world),
       number_(number),
       name_("worker-" + std::to_string(number)),

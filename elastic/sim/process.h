@@ -70,9 +70,8 @@ class Process {
 
   World& world() { return world_; }
   Ailments ailments;
-  Tick computing_since = -1;  // −1: it does not compute
-  std::string spec;           // what it believes the job is
-  std::string secret;
+  Tick computing_since = -1;     // −1: it does not compute
+  std::string spec;              // what it believes the job is
   std::int64_t data_cursor = 0;  // only a mistake looks at it
 
  private:

@@ -40,7 +40,6 @@ struct Noise {
 // How the job is run; the same for all workers.
 struct JobSettings {
   std::string spec = "the spec";
-  std::string secret = "the secret";
   int min_workers = 1;
   int expected_workers = 0;
   std::int64_t steps = 0;       // 0: without end

@@ -49,7 +49,7 @@ Command drain_command() {
       "worker has not left in time.";
   spec.examples = {"everstep drain w3 --dir=runs/first",
                    "everstep drain 1f2e3d4c --etcd=http://127.0.0.1:2379 --job=first --wait=60"};
-  spec.options = job_address_options({wait_option("until the worker has left")});
+  spec.options = job_address_options({secret_option(), wait_option("until the worker has left")});
   spec.positional = {"WORKER", "Its name, or the first digits of its id, as everstep status shows them", 1, 1};
   return {spec, run, {}, check};
 }

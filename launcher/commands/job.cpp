@@ -1,8 +1,10 @@
 #include <utility>
 
 #include "launcher/commands/commands.h"
+#include "launcher/commands/job_tool.h"
 #include "launcher/elastic/job_address.h"
 #include "launcher/elastic/job_list.h"
+#include "launcher/elastic/job_secret.h"
 #include "launcher/elastic/job_setup.h"
 #include "storage/manifest.h"
 
@@ -45,9 +47,12 @@ Outcome run_remove(const Config& config, Streams& streams) {
   const std::string& job = config.positional.front();
   if (values.failure()) return values.failure();
   if (const Status fits = storage::check_job_name(job); !fits) return Failure(fits.error(), ExitCode::kUsage);
+  Outcome failure;
+  const std::string secret = read_secret(config, failure);
   std::unique_ptr<elastic::KvStore> store;
-  if (auto failure = connect(config, store)) return failure;
-  const auto removed = remove_job(*store, job, force);
+  if (!failure) failure = connect(config, store);
+  if (failure) return failure;
+  const auto removed = remove_job(*store, job, secret, force);
   if (removed) {
     streams.out << removed_text(job, *removed);
     return {};
@@ -58,9 +63,9 @@ Outcome run_remove(const Config& config, Streams& streams) {
 }
 
 // The address without a job: the argument names it, or all are meant.
-std::vector<OptionSpec> server_options(OptionSpec other) {
+std::vector<OptionSpec> server_options(const std::vector<OptionSpec>& others) {
   std::vector<OptionSpec> options = etcd_options(true);
-  options.push_back(std::move(other));
+  options.insert(options.end(), others.begin(), others.end());
   return options;
 }
 
@@ -71,7 +76,7 @@ Command list_part() {
   spec.text = "Prints a row per job. The step is that of the newest checkpoint where nobody trains.";
   spec.examples = {"everstep job ls --etcd=http://127.0.0.1:2379",
                    "everstep job ls --etcd=https://a:2379,https://b:2379 --etcd-ca=ca.pem --json"};
-  spec.options = server_options({.name = "json", .help = "Print JSON"});
+  spec.options = server_options({{.name = "json", .help = "Print JSON"}});
   return {spec, run_list};
 }
 
@@ -81,9 +86,11 @@ Command remove_part() {
   spec.summary = "Remove a job's keys from an etcd";
   spec.text =
       "For a job that is finished, or that nobody is to go on with: its name is free again. Checkpoints are files and "
-      "stay. A job with workers that live is refused; with --force they lose it and end.";
+      "stay. A job with workers that live is refused; with --force they lose it and end. A job with a secret is "
+      "removed by "
+      "whoever knows it.";
   spec.examples = {"everstep job rm first --etcd=http://127.0.0.1:2379"};
-  spec.options = server_options({.name = "force", .help = "Also if workers live"});
+  spec.options = server_options({secret_option(), {.name = "force", .help = "Also if workers live"}});
   spec.positional = {"NAME", "The job", 1, 1};
   return {spec, run_remove};
 }

@@ -4,17 +4,29 @@
 #include <filesystem>
 #include <utility>
 
+#include "elastic/sealed_store.h"
+#include "launcher/elastic/job_secret.h"
+#include "launcher/elastic/job_setup.h"
+
 namespace everstep::launcher {
 
 Outcome open_job_tool(const Config& config, JobTool& tool) {
   Outcome failure;
   tool.address = read_named_job(config, failure);
+  const std::string secret = read_secret(config, failure);
   if (!failure) failure = connect_to(tool.address, config, tool.store);
   if (failure) return failure;
+  const auto found = find_job(*tool.store, tool.address.job, secret);
+  if (!found) return blame_job(tool.address, config, found.error());
+  if (*found) tool.store = std::make_unique<elastic::SealedStore>(std::move(tool.store), (*found)->seal);
   auto view = look_at_job(*tool.store, tool.keys(), tool.address.job);
   if (!view) return blame_job(tool.address, config, view.error());
   tool.view = std::move(view).value();
   return {};
+}
+
+OptionSpec secret_option() {
+  return {.name = "secret-file", .value_name = "FILE", .help = "The job's secret, if it has one: it proves who asks"};
 }
 
 Status JobTool::wait(JobWait until) const {

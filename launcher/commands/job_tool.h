@@ -14,16 +14,20 @@ namespace everstep::launcher {
 // A running job that a command asks something of.
 struct JobTool {
   JobAddress address;
-  std::unique_ptr<elastic::KvStore> store;
-  elastic::View view;  // when it was opened
+  std::unique_ptr<elastic::KvStore> store;  // seals what is asked
+  elastic::View view;                       // when it was opened
 
   elastic::Keys keys() const { return elastic::Keys(address.job); }
   // As await_job; a job whose run has ended with its etcd is over.
   Status wait(JobWait until) const;
 };
 
-// Reads --dir, --etcd and --job, connects, and looks at the job. A job that is not there is the user's mistake.
+// Reads --dir, --etcd, --job and --secret-file, connects, and looks at the job. A job that is not there is the user's
+// mistake, and so is one whose secret was not given: its workers would not listen.
 Outcome open_job_tool(const Config& config, JobTool& tool);
+
+// --secret-file, which every command has that wants something of a job.
+OptionSpec secret_option();
 
 // --wait[=SECONDS]; `what` it waits for: "until the worker has left".
 OptionSpec wait_option(const std::string& what);

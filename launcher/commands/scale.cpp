@@ -53,7 +53,7 @@ Command scale_command() {
       "nothing happens.\n"
       "Exit codes: 0 the job is asked, 64 there is no such job, or it is finished, 69 etcd does not answer.";
   spec.examples = {"everstep scale 8 --dir=runs/first", "everstep scale 2 --etcd=http://127.0.0.1:2379 --job=first"};
-  spec.options = job_address_options();
+  spec.options = job_address_options({secret_option()});
   spec.positional = {"N", "How many", 1, 1};
   return {spec, run, {}, check};
 }

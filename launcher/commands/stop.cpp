@@ -90,7 +90,7 @@ Command stop_command() {
   OptionSpec wait = wait_option("until no worker is left");
   wait.default_text = wait.implicit_text;
   wait.help += "; 0: not at all";
-  spec.options = job_address_options({wait});
+  spec.options = job_address_options({secret_option(), wait});
   return {spec, run, {}, check};
 }
 

@@ -23,6 +23,14 @@ void add(CheckpointCounts& sum, const CheckpointCounts& more) {
   if (more.last_step) sum.last_step = more.last_step;
 }
 
+Error store_is_behind(const std::optional<storage::Head>& stored, const storage::Head& on_disk) {
+  const std::string known = stored ? "checkpoint " + std::to_string(stored->sequence) : "no checkpoint";
+  return {ErrorCode::kDataLoss,
+          "etcd knows of " + known + ", but checkpoint " + std::to_string(on_disk.sequence) +
+              " is in the job's directory: etcd went back in time, or somebody changed the job's keys",
+          "everstep job rm removes the job, and everstep resume goes on from the newest checkpoint"};
+}
+
 std::string_view text_of(Verdict::Kind kind) { return kind == Verdict::Kind::kUnknown ? "unknown" : "abandoned"; }
 
 }  // namespace
@@ -44,47 +52,82 @@ CommitRole::~CommitRole() {
   end();
 }
 
-void CommitRole::look(const View& view, elastic::Revision leader) {
+Status CommitRole::look(const View& view, elastic::Revision leader) {
   const elastic::KeyValue* item = view.find(facts_.keys.generation());
   const elastic::Revision opened = item == nullptr ? 0 : item->modified;
   if (term_ && (leader != term_->right.leader || opened != term_->right.generation)) end();
-  if (leader == 0 || item == nullptr) return;
+  if (leader == 0 || item == nullptr) return {};
   if (!term_) {
     const auto generation = elastic::parse_generation(item->value);
-    if (!generation) return;
-    begin(view, *generation, {facts_.keys, generation->group.attempt, opened, leader});
+    if (!generation) return {};
+    EVERSTEP_TRY(begin(view, *generation, {facts_.keys, generation->group.attempt, opened, leader}));
+    if (!term_) return {};
   }
   collect(view);
   pass_on_news();
   tell_verdicts();
   // After a failure HEAD may be another one than the committer knows: the next term reads it again.
   if (is_in_doubt_ && untold_.empty()) end();
+  return {};
 }
 
-void CommitRole::begin(const View& view, const GenerationRecord& generation, CommitRight right) {
+// Nothing: no checkpoint was committed. kDataLoss: it cannot be read.
+Result<std::optional<storage::Head>> CommitRole::head_in(const View& view) const {
+  if (view.is_forged(facts_.keys.head())) return Error{ErrorCode::kDataLoss, "HEAD in etcd is forged", ""};
+  const elastic::KeyValue* item = view.find(facts_.keys.head());
+  if (item == nullptr) return std::optional<storage::Head>();
+  const auto record = elastic::parse_head_record(item->value);
+  if (!record) return record.error();
+  const storage::CatalogPorts ports = store_.ports();
+  auto head = stored_head(*record, ports.documents, ports.seal);
+  if (!head) return head.error();
+  return std::optional(std::move(head).value());
+}
+
+// The file follows the key, so it is never ahead of it, unless the key was put back: etcd was restored from a backup,
+// or somebody wrote to it. Only the store itself can tell that the view is not to blame. kUnavailable: not now.
+Result<bool> CommitRole::is_store_behind(const View& view, const std::optional<storage::Head>& stored,
+                                         const std::optional<storage::Head>& on_disk) {
+  if (!on_disk) return false;
+  const std::int64_t known = stored ? std::max(stored->sequence, facts_.first_sequence) : 0;
+  if (on_disk->sequence <= known) return false;
+  const auto reply = kv_.transact(
+      {{elastic::modified_at(facts_.keys.head(), view.modified(facts_.keys.head()))}, {}, {}}, kCallDeadline);
+  if (!reply) return reply.error();
+  if (!reply->succeeded) return Error{ErrorCode::kUnavailable, "HEAD has moved on", ""};
+  return true;
+}
+
+// Without a term if the store does not answer: the next look tries again.
+Status CommitRole::begin(const View& view, const GenerationRecord& generation, CommitRight right) {
   storage::CatalogPorts ports = store_.ports();
   RunFacts run = facts_.run;
   run.generation = generation.group.attempt.generation;
   run.plan = stored_plan(generation.group.plan);
   run.plan_text = scheduler::plan_text(generation.group.plan);
   run.left_out = generation.left_out;
+  const auto on_disk = ports.head.read();
+  const auto stored = head_in(view);
+  if (stored && on_disk) {
+    const auto is_behind = is_store_behind(view, *stored, *on_disk);
+    if (!is_behind) return is_behind.error().code == ErrorCode::kDataLoss ? Status(is_behind.error()) : Status();
+    if (*is_behind) return store_is_behind(*stored, **on_disk);
+  }
   std::optional<storage::CatalogEntry> parent;
-  if (const elastic::KeyValue* item = view.find(facts_.keys.head())) {
-    const auto record = elastic::parse_head_record(item->value);
-    const auto head =
-        record ? stored_head(*record, ports.documents, ports.seal) : Result<storage::Head>(record.error());
-    const auto manifest = head ? storage::read_manifest(ports, *head) : Result<storage::Manifest>(head.error());
+  if (!stored || *stored) {
+    const auto manifest = stored ? storage::read_manifest(ports, **stored) : Result<storage::Manifest>(stored.error());
     if (!manifest) {
       on_event_(LogLine("cannot_commit").add("reason", manifest.error().message).text());
       term_ = std::make_unique<Term>(Term{generation, std::move(right), nullptr, nullptr, std::nullopt});
-      return;
+      return {};
     }
     // A leader that died may have told neither the mirror nor the commit record.
-    const auto mirrored = ports.head.read();
-    if (mirrored && *mirrored != *head) (void)ports.head.advance(*mirrored, *head);
-    (void)storage::keep_commit_record(ports, *head);
-    run.found = *head;
-    parent = storage::CatalogEntry{*head, *manifest};
+    bring_forward(ports.head, **stored);
+    (void)storage::keep_commit_record(ports, **stored);
+    // A job that fell back to an older checkpoint has made none of its own yet.
+    const bool fell_back = on_disk && *on_disk && (*on_disk)->sequence > (*stored)->sequence;
+    run.found = fell_back ? *on_disk : *stored;
+    parent = storage::CatalogEntry{**stored, *manifest};
   }
   const auto committed = parent ? std::optional(parent->head.checkpoint.position) : std::nullopt;
   right.on_waiting = [this](const Error& error) {
@@ -97,6 +140,7 @@ void CommitRole::begin(const View& view, const GenerationRecord& generation, Com
       std::move(run), workers, facts_.retention, storage::CatalogPorts{ports.files, ports.documents, ports.seal, *head},
       std::move(parent), &facts_.curve);
   term_ = std::make_unique<Term>(Term{generation, std::move(right), std::move(head), std::move(committer), committed});
+  return {};
 }
 
 // A committer may be in the middle of slow work, which the loop must not wait for.

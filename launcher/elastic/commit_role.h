@@ -23,7 +23,8 @@ struct CommitFacts {
   elastic::Keys keys;
   WorkerId self;
   storage::RetentionOptions retention;
-  RunFacts run;  // all but generation, plan and what was found
+  RunFacts run;                     // all but generation, plan and what was found
+  std::int64_t first_sequence = 0;  // of the newest checkpoint in the directory when the job was created
   Curve& curve;
 };
 
@@ -39,7 +40,8 @@ class CommitRole {
   ~CommitRole();
 
   // Whatever follows from the view. `leader` is when the leadership of this worker was created; 0: it does not lead.
-  void look(const elastic::View& view, elastic::Revision leader);
+  // kDataLoss: the files are ahead of the store, which has forgotten commits: nothing may be committed on top of it.
+  Status look(const elastic::View& view, elastic::Revision leader);
 
   // Whether a verdict is due that nobody will announce by a key.
   bool is_busy() const { return !collecting_.empty() || !untold_.empty(); }
@@ -49,7 +51,10 @@ class CommitRole {
  private:
   struct Term;  // one generation under one leadership
 
-  void begin(const elastic::View& view, const elastic::GenerationRecord& generation, CommitRight right);
+  Status begin(const elastic::View& view, const elastic::GenerationRecord& generation, CommitRight right);
+  Result<std::optional<storage::Head>> head_in(const elastic::View& view) const;
+  Result<bool> is_store_behind(const elastic::View& view, const std::optional<storage::Head>& stored,
+                               const std::optional<storage::Head>& on_disk);
   void end();
   void collect(const elastic::View& view);
   void pass_on_news();

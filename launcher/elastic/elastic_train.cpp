@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log_line.h"
+#include "elastic/sealed_store.h"
 #include "launcher/checkpoint/stored_model.h"
 #include "launcher/elastic/elastic_defaults.h"
 #include "launcher/elastic/elastic_supervisor.h"
@@ -153,14 +154,17 @@ class ElasticTrain {
       if (auto failure = connect()) return failure;
     }
     set_etcd_address(run_.config, options_.etcd);
+    elastic::RecordSeal seal = found_ ? found_->seal : elastic::RecordSeal();
     if (!found_) {
       // By this directory workers of other hosts know that they see the same file system.
       storage::FileSystem& files = run_.checkpoints->store->files().files;
       const Status made = files.make_directories(storage::lineage_directory(run_.lineage));
       if (!made) return config_.blame("checkpoint-dir", made.error());
-      const Status created = create_job(*store_, job_, spec(), secret_, start());
+      auto created = create_job(*store_, job_, spec(), secret_, start());
       if (!created) return config_.blame("job", created.error());
+      seal = std::move(created).value();
     }
+    store_ = std::make_unique<elastic::SealedStore>(std::move(store_), std::move(seal));
     if (const Status told = write_job_address(run_.directory.path, run_.config); !told) return told.error();
     LogLine event(found_ ? "job_joined" : "job_created");
     event.add("job", job_).add("etcd", *run_.config.setting("etcd").text);
@@ -172,7 +176,9 @@ class ElasticTrain {
 
   elastic::JobSpec spec() const {
     const std::string_view digest = setting_of(run_.checkpoints->settings, "data-digest");
-    return spec_of(run_.config, run_.lineage, run_.checkpoints->generation, std::string(digest));
+    const auto& newest = run_.checkpoints->found;
+    return spec_of(run_.config, run_.lineage, run_.checkpoints->generation, std::string(digest),
+                   newest ? newest->sequence : 0);
   }
 
   std::optional<elastic::HeadRecord> start() const {

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "base/log_line.h"
+#include "elastic/sealed_store.h"
 #include "launcher/elastic/boot_clock.h"
 #include "launcher/elastic/incarnation.h"
+#include "launcher/elastic/job_secret.h"
 #include "launcher/elastic/leave_signals.h"
 #include "launcher/elastic/outage_clock.h"
 #include "launcher/elastic/patient_store.h"
@@ -84,6 +86,7 @@ class ElasticWorker {
     auto job = read_job(*kv_, order_);
     if (!job) return job.error();
     job_ = std::move(job).value();
+    kv_ = std::make_unique<elastic::SealedStore>(std::move(kv_), job_->found.seal);
     outage_.emplace(job_->membership);
     EVERSTEP_TRY(open_checkpoints());
     auto data = open_training_data(job_->request);
@@ -104,7 +107,7 @@ class ElasticWorker {
     WorkerParts parts{*kv_,
                       *job_,
                       keys_,
-                      secret_,
+                      high_water_,
                       *listener_,
                       *data_,
                       *checkpoints_,
@@ -248,6 +251,7 @@ class ElasticWorker {
   trainer::FlightRecorder recorder_;
   MetricsBoard metrics_;
   LeaveDesk desk_;
+  elastic::HighWater high_water_;
   bool was_member_ = false;
   std::unique_ptr<elastic::KvStore> kv_;
   std::optional<JoinedJob> job_;

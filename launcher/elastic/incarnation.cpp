@@ -82,7 +82,7 @@ Incarnation::~Incarnation() {
 }
 
 elastic::AgentOptions Incarnation::agent_options(elastic::LeaseId lease) const {
-  elastic::AgentOptions options{.keys = parts_.keys, .self = {}, .spec = {}, .is_authentic = {}, .sign = {}};
+  elastic::AgentOptions options{.keys = parts_.keys, .self = {}, .spec = {}};
   options.self.id = self_;
   options.returns = parts_.returns;
   options.self.name = parts_.name;
@@ -93,17 +93,13 @@ elastic::AgentOptions Incarnation::agent_options(elastic::LeaseId lease) const {
   options.lease_ttl = ticks(parts_.job.membership.lease_ttl);
   options.outage_limit = ticks(parts_.job.membership.outage_limit);
   options.group_limit = [this] { return group_limit(); };
-  options.is_authentic = [&secret = parts_.secret](const elastic::MemberRecord& member) {
-    return secret.is_authentic(signed_text(member), member.mac);
-  };
-  options.sign = [&secret = parts_.secret](const std::string& text) { return secret.sign(text); };
   return options;
 }
 
 elastic::CoordinatorOptions Incarnation::coordinator_options(elastic::LeaseId lease) const {
   const MembershipOptions& membership = parts_.job.membership;
   elastic::CoordinatorOptions options{
-      .keys = parts_.keys, .self = self_, .first_generation = {}, .is_authentic = {}, .plan = {}, .nonce = {}};
+      .keys = parts_.keys, .self = self_, .first_generation = {}, .plan = {}, .nonce = {}};
   options.lease = lease;
   options.first_generation = parts_.job.found.first_generation();
   options.expected_workers = parts_.job.found.first_workers();
@@ -113,7 +109,6 @@ elastic::CoordinatorOptions Incarnation::coordinator_options(elastic::LeaseId le
   options.death_debounce = kDeathDebounce;
   options.prepare_limit = kPrepareLimit;
   options.held_limit = kHeldLimit;
-  options.is_authentic = agent_options(lease).is_authentic;
   options.plan = [&request = parts_.job.request](const std::vector<scheduler::WorkerInfo>& workers,
                                                  const scheduler::Plan* previous) -> Result<scheduler::Plan> {
     auto plan = make_train_plan(request, workers, previous);
@@ -131,7 +126,8 @@ elastic::CoordinatorOptions Incarnation::coordinator_options(elastic::LeaseId le
 
 CommitFacts Incarnation::commit_facts() const {
   const TrainRequest& request = parts_.job.request;
-  CommitFacts facts{parts_.keys, self_, request.checkpoints->retention, {}, parts_.curve};
+  CommitFacts facts{parts_.keys, self_, request.checkpoints->retention, {}, parts_.job.found.first_sequence(),
+                    parts_.curve};
   RunFacts& run = facts.run;
   run.job = request.checkpoints->store.job;
   run.lineage = parts_.job.found.spec.lineage;
@@ -177,6 +173,7 @@ Incarnation::End Incarnation::run() {
     if (*changed || is_due || !messages.empty()) {
       if (*changed) time_generation(now);
       step_agent(elastic::Looked{});
+      look_for_tampering(now);
       step_coordinator(elastic::Looked{});
     }
     look_after_checkpoints();
@@ -300,10 +297,21 @@ void Incarnation::watch_old_lines(Tick now) {
 
 void Incarnation::time_generation(Tick now) {
   const elastic::Revision opened = view_.view().modified(parts_.keys.generation());
-  if (opened == std::exchange(generation_seen_, opened)) return;
-  const auto record = elastic::parse_generation(view_.view().find(parts_.keys.generation())->value);
+  const elastic::KeyValue* item = view_.view().find(parts_.keys.generation());
+  if (opened == std::exchange(generation_seen_, opened) || item == nullptr) return;
+  const auto record = elastic::parse_generation(item->value);
   const bool works = record && std::ranges::find(record->group.plan.workers, self_) != record->group.plan.workers.end();
   clock_.seen(now, std::exchange(stands_by_, !works));
+}
+
+// After the agent, which knows better why a job that was removed is gone, and before anything is decided by what was
+// changed.
+void Incarnation::look_for_tampering(Tick now) {
+  if (end_) return;
+  for (const std::string& event : forgeries_.look(view_.view(), now)) parts_.log(event);
+  if (const Status status = parts_.high_water.look(view_.view(), parts_.keys); !status) {
+    end_ = End{std::nullopt, status.error()};
+  }
 }
 
 void Incarnation::take_wake(std::optional<Tick> wake) {
@@ -317,8 +325,13 @@ Result<elastic::TxnReply> Incarnation::transact(const elastic::Txn& txn) {
 }
 
 void Incarnation::look_after_checkpoints() {
+  if (end_) return;
   const elastic::View& view = view_.view();
-  commits_.look(view, coordinator_.leads(view) ? view.created(parts_.keys.leader()) : 0);
+  const Status looked = commits_.look(view, coordinator_.leads(view) ? view.created(parts_.keys.leader()) : 0);
+  if (!looked) {
+    end_ = End{std::nullopt, looked.error()};
+    return;
+  }
   if (commits_.is_busy()) take_wake(boot_now() + kTicksPerSecond / 50);
   if (!run_) return;
   if (const elastic::Revision moved = view.modified(parts_.keys.head()); moved > head_seen_) {

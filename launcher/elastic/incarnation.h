@@ -8,13 +8,14 @@
 #include <string>
 
 #include "elastic/coordinator.h"
+#include "elastic/high_water.h"
 #include "elastic/worker_agent.h"
 #include "launcher/elastic/background_threads.h"
 #include "launcher/elastic/change_clock.h"
 #include "launcher/elastic/commit_role.h"
+#include "launcher/elastic/forgery_log.h"
 #include "launcher/elastic/generation_run.h"
 #include "launcher/elastic/group_connector.h"
-#include "launcher/elastic/job_secret.h"
 #include "launcher/elastic/lease_keeper.h"
 #include "launcher/elastic/leave_notice.h"
 #include "launcher/elastic/mailbox.h"
@@ -31,7 +32,7 @@ struct WorkerParts {
   elastic::KvStore& kv;
   const JoinedJob& job;
   const elastic::Keys& keys;
-  const JobSecret& secret;
+  elastic::HighWater& high_water;
   trainer::UcxListener& listener;
   const trainer::DataSource& data;
   CheckpointStore& checkpoints;
@@ -91,6 +92,7 @@ class Incarnation {
   void tell_of_dead(PeerLines& lines);
   void watch_old_lines(Tick now);
   void time_generation(Tick now);
+  void look_for_tampering(Tick now);
   Result<elastic::TxnReply> transact(const elastic::Txn& txn);
   void look_after_checkpoints();
   void look_at_outage();
@@ -139,6 +141,7 @@ class Incarnation {
   Status saved_;                             // the last checkpoint of a finished run
   std::optional<End> end_;
   std::optional<Tick> wake_;
+  ForgeryLog forgeries_;
   std::atomic<Tick> renewed_at_{0};  // by the keeper's thread
   Tick known_renewal_ = 0;           // to the agent
   Tick told_renewed_ = 0;            // to peers: the renewal it was about

@@ -170,7 +170,7 @@ Result<elastic::View> look_at_job(elastic::KvStore& store, const elastic::Keys& 
   auto reply = transact_patiently(store, {{}, {elastic::list(keys.live())}, {}});
   if (!reply) return reply.error();
   elastic::View view;
-  view.replace(std::move(reply->reads.at(0)), reply->revision);
+  view.replace(std::move(reply->reads.at(0)), reply->revision, std::move(reply->forged));
   if (view.find(keys.spec()) == nullptr) return no_such_job(store, job);
   return view;
 }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "launcher/elastic/job_status.h"
 #include "launcher/elastic/patient_store.h"
+#include "launcher/lineage.h"
 
 namespace everstep::launcher {
 namespace {
@@ -35,8 +36,13 @@ std::string listed(const Members& members) {
   return all.empty() ? "nobody" : all;
 }
 
-Status send(elastic::KvStore& store, const elastic::Txn& txn) {
-  const auto reply = transact_patiently(store, txn);
+Status ask(elastic::KvStore& store, const elastic::Keys& keys, const std::string& key, const std::string& reason,
+           int workers = 0) {
+  const auto found = transact_patiently(store, {{}, {elastic::get(keys.generation())}, {}});
+  if (!found) return found.error();
+  elastic::RequestRecord request = new_request(found->reads.at(0), reason);
+  request.workers = workers;
+  const auto reply = transact_patiently(store, {{}, {elastic::put(key, to_text(request))}, {}});
   return reply ? Status() : Status(reply.error());
 }
 
@@ -57,24 +63,40 @@ Result<elastic::MemberRecord> choose_member(const elastic::View& view, const ela
   return invalid_argument("'" + wanted + "' may be " + listed(meant), "name it by the digits of its id");
 }
 
+Generation newest_generation(const std::vector<elastic::KeyValue>& found) {
+  if (found.empty()) return {};
+  const auto record = elastic::parse_generation(found.front().value);
+  return record ? record->group.attempt.generation : Generation{};
+}
+
+elastic::RequestRecord new_request(const std::vector<elastic::KeyValue>& generation, const std::string& reason) {
+  elastic::RequestRecord request;
+  request.id = random_lineage();
+  request.reason = reason;
+  request.generation = newest_generation(generation);
+  return request;
+}
+
 Status ask_to_leave(elastic::KvStore& store, const elastic::Keys& keys, const WorkerId& id, const std::string& reason) {
-  const auto found = transact_patiently(store, {{}, {elastic::get(keys.member(id))}, {}});
+  const auto found =
+      transact_patiently(store, {{}, {elastic::get(keys.member(id)), elastic::get(keys.generation())}, {}});
   if (!found) return found.error();
   const Error gone = not_found("worker " + short_id(id) + " is gone");
   if (found->reads.at(0).empty()) return gone;
   const elastic::Revision created = found->reads[0].front().created;
+  const std::string request = to_text(new_request(found->reads.at(1), reason));
   const auto asked = transact_patiently(
-      store, {{elastic::created_at(keys.member(id), created)}, {elastic::put(keys.drain_request(id), reason)}, {}});
+      store, {{elastic::created_at(keys.member(id), created)}, {elastic::put(keys.drain_request(id), request)}, {}});
   if (!asked) return asked.error();
   return asked->succeeded ? Status() : Status(gone);
 }
 
 Status ask_to_stop(elastic::KvStore& store, const elastic::Keys& keys, const std::string& reason) {
-  return send(store, {{}, {elastic::put(keys.stop_request(), reason)}, {}});
+  return ask(store, keys, keys.stop_request(), reason);
 }
 
 Status ask_for_workers(elastic::KvStore& store, const elastic::Keys& keys, int workers) {
-  return send(store, {{}, {elastic::put(keys.scale_request(), std::to_string(workers))}, {}});
+  return ask(store, keys, keys.scale_request(), "everstep scale", workers);
 }
 
 Status await_job(elastic::KvStore& store, const elastic::Keys& keys, const JobWait& wait) {
@@ -84,7 +106,7 @@ Status await_job(elastic::KvStore& store, const elastic::Keys& keys, const JobWa
     if (!reply && reply.error().code == ErrorCode::kDataLoss) return reply.error();
     if (reply) {
       elastic::View view;
-      view.replace(std::move(reply->reads.at(0)), reply->revision);
+      view.replace(std::move(reply->reads.at(0)), reply->revision, std::move(reply->forged));
       if (wait.is_done(view)) return {};
     }
     if (!reply && wait.is_over()) return {};

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "elastic/keys.h"
 #include "elastic/kv_store.h"
@@ -12,12 +13,18 @@
 namespace everstep::launcher {
 
 // What people ask of a running job, from the side of the commands. The requests are keys that the job looks at by
-// itself: a call that was answered is a request that was made.
+// itself: a call that was answered is a request that was made. `store` seals what is written, if the job has a secret.
 
 // The member that a person means: by its name, or by the first digits of its id, at least four. kNotFound and
 // kInvalidArgument say who there is, and who it could be.
 Result<elastic::MemberRecord> choose_member(const elastic::View& view, const elastic::Keys& keys,
                                             const std::string& wanted);
+
+// `found` is a read of the job's gen; 0 if there is none.
+Generation newest_generation(const std::vector<elastic::KeyValue>& found);
+
+// One that is made now, under the generation of the moment: older ones are told from it.
+elastic::RequestRecord new_request(const std::vector<elastic::KeyValue>& generation, const std::string& reason);
 
 // kNotFound: it is gone already.
 Status ask_to_leave(elastic::KvStore& store, const elastic::Keys& keys, const WorkerId& id, const std::string& reason);

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/text.h"
 #include "elastic/records.h"
 #include "elastic/view.h"
+#include "launcher/elastic/job_control.h"
 
 namespace everstep::launcher {
 namespace {
@@ -23,28 +23,34 @@ Result<elastic::TxnReply> JobRequests::transact(const elastic::Txn& txn) {
 }
 
 std::optional<int> JobRequests::next_scale() {
-  const auto reply = transact({{}, {elastic::get(keys_.scale_request())}, {}});
+  const auto reply = transact({{}, {elastic::get(keys_.scale_request()), elastic::get(keys_.generation())}, {}});
   if (!reply) return std::nullopt;
-  const auto& found = reply->reads.at(0);
-  const elastic::Revision modified = found.empty() ? 0 : found.front().modified;
-  const bool is_new = seen_scale_ && modified > *seen_scale_;
-  if (!seen_scale_ || is_new) seen_scale_ = modified;
-  return is_new ? parse_number<int>(found.front().value) : std::nullopt;
+  const bool is_first = !begun_under_;
+  if (is_first) begun_under_ = newest_generation(reply->reads.at(1));
+  if (reply->reads.at(0).empty()) return std::nullopt;
+  const auto request = elastic::parse_request(reply->reads[0].front().value);
+  if (!request || request->generation < *begun_under_) return std::nullopt;
+  const bool is_new = scales_.insert(request->id).second;
+  return is_new && !is_first ? std::optional(request->workers) : std::nullopt;
 }
 
 Status JobRequests::ask_to_stop(const std::string& reason) {
-  return status_of(transact({{}, {elastic::put(keys_.stop_request(), reason)}, {}}));
+  const auto found = transact({{}, {elastic::get(keys_.generation())}, {}});
+  if (!found) return found.error();
+  const std::string request = to_text(new_request(found->reads.at(0), reason));
+  return status_of(transact({{}, {elastic::put(keys_.stop_request(), request)}, {}}));
 }
 
 Status JobRequests::ask_to_leave(const std::string& name, const std::string& reason) {
-  const auto members = transact({{}, {elastic::list(keys_.members())}, {}});
-  if (!members) return members.error();
-  for (const elastic::KeyValue& item : members->reads.at(0)) {
+  const auto found = transact({{}, {elastic::list(keys_.members()), elastic::get(keys_.generation())}, {}});
+  if (!found) return found.error();
+  for (const elastic::KeyValue& item : found->reads.at(0)) {
     const auto member = elastic::parse_member(item.value);
     if (!member || member->name != name) continue;
+    const std::string request = to_text(new_request(found->reads.at(1), reason));
     // Gone meanwhile: nothing to ask for.
     const elastic::Txn ask{
-        {elastic::created_at(item.key, item.created)}, {elastic::put(keys_.drain_request(member->id), reason)}, {}};
+        {elastic::created_at(item.key, item.created)}, {elastic::put(keys_.drain_request(member->id), request)}, {}};
     return status_of(transact(ask));
   }
   return not_found("no member is called " + name);

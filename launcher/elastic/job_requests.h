@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
 
+#include "base/ids.h"
 #include "elastic/keys.h"
 #include "elastic/kv_store.h"
 
@@ -15,8 +17,8 @@ class JobRequests {
  public:
   JobRequests(elastic::KvStore& store, elastic::Keys keys) : store_(store), keys_(std::move(keys)) {}
 
-  // `everstep scale N`: the number, once for each time that it was asked for. What was asked before the first call is
-  // none of this supervisor's business.
+  // `everstep scale N`: the number, once for each time that it was asked for. What was asked before the first call, or
+  // under an older generation than that of then, is none of this supervisor's business.
   std::optional<int> next_scale();
 
   // The whole job is to stop at the window's end with a checkpoint.
@@ -42,7 +44,8 @@ class JobRequests {
 
   elastic::KvStore& store_;
   const elastic::Keys keys_;
-  std::optional<elastic::Revision> seen_scale_;
+  std::set<std::uint64_t> scales_;         // requests that were seen
+  std::optional<Generation> begun_under_;  // the generation of the first call
   bool was_answered_ = true;
 };
 

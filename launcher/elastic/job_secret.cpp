@@ -1,6 +1,6 @@
 #include "launcher/elastic/job_secret.h"
 
-#include <optional>
+#include <memory>
 #include <utility>
 
 #include "launcher/checkpoint/checkpoint_store.h"
@@ -22,6 +22,16 @@ std::string derive_key(std::string_view secret, std::string_view purpose) {
 
 }  // namespace
 
+std::string read_secret(const Config& config, Outcome& failure) {
+  if (failure || !config.is_set("secret-file")) return {};
+  auto secret = read_secret_file(*config.setting("secret-file").text);
+  if (secret) return std::move(secret).value();
+  failure = config.blame("secret-file", secret.error());
+  return {};
+}
+
+bool has_secret(const std::string& spec) { return spec.find("\nhmac-sha256 ") != std::string::npos; }
+
 Result<JobSecret> JobSecret::read(const std::string& path) {
   if (path.empty()) return JobSecret();
   auto secret = read_secret_file(path);
@@ -32,21 +42,20 @@ Result<JobSecret> JobSecret::read(const std::string& path) {
 JobSecret JobSecret::of(std::string secret) {
   JobSecret keys;
   if (secret.empty()) return keys;
-  keys.join_key_ = derive_key(secret, "join");
+  keys.record_key_ = derive_key(secret, "records");
   keys.data_key_ = derive_key(secret, "data plane");
   keys.secret_ = std::move(secret);
   return keys;
 }
 
-std::string JobSecret::sign(std::string_view text) const {
-  if (!is_set()) return {};
-  return to_string(storage::make_openssl_hashing()->hmac_sha256(join_key_, text));
-}
-
-bool JobSecret::is_authentic(std::string_view text, std::string_view mac) const {
-  if (!is_set()) return true;
-  const std::optional<storage::Digest> said = storage::parse_digest(mac);
-  return said && equal_digests(*said, storage::make_openssl_hashing()->hmac_sha256(join_key_, text));
+elastic::RecordSeal JobSecret::record_seal(const elastic::Keys& keys, const std::string& spec) const {
+  if (!has_secret(spec)) return {};
+  if (!is_set()) return elastic::RecordSeal::unchecked(keys);
+  const std::shared_ptr<const storage::Hashing> hashing = storage::make_openssl_hashing();
+  // The spec has the lineage, and a number that no other job has.
+  return {keys, [hashing, key = as_key(hashing->hmac_sha256(record_key_, spec))](std::string_view text) {
+            return to_string(hashing->hmac_sha256(key, text));
+          }};
 }
 
 std::function<storage::Digest(std::string_view)> JobSecret::handshake_seal() const {

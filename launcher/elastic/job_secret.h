@@ -5,9 +5,18 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "elastic/record_seal.h"
+#include "launcher/config.h"
+#include "launcher/exit_code.h"
 #include "storage/hashing.h"
 
 namespace everstep::launcher {
+
+// What the file of --secret-file holds; empty if none was given, or after a failure.
+std::string read_secret(const Config& config, Outcome& failure);
+
+// Whether the job whose spec has that text has a secret. Its spec is sealed as documents of checkpoints are.
+bool has_secret(const std::string& spec);
 
 // What only the workers of a job know, and the keys made of it: one for each use, so that a MAC made for one proves
 // nothing elsewhere. Without a secret nothing is authentic and nothing is refused for it.
@@ -23,11 +32,8 @@ class JobSecret {
 
   bool is_set() const { return !secret_.empty(); }
 
-  // The MAC of a member record's signed text, 64 digits; empty without a secret.
-  std::string sign(std::string_view text) const;
-
-  // Whether `mac` is sign(text). Without a secret everything is.
-  bool is_authentic(std::string_view text, std::string_view mac) const;
+  // For the records of the job whose spec has that text. Without a secret nothing is checked.
+  elastic::RecordSeal record_seal(const elastic::Keys& keys, const std::string& spec) const;
 
   // For UcxOptions::seal. Without a secret it is a plain SHA-256.
   std::function<storage::Digest(std::string_view)> handshake_seal() const;
@@ -37,7 +43,7 @@ class JobSecret {
 
  private:
   std::string secret_;
-  std::string join_key_;
+  std::string record_key_;
   std::string data_key_;
 };
 

@@ -11,7 +11,9 @@
 #include "launcher/checkpoint/stored_jobs.h"
 #include "launcher/elastic/elastic_options.h"
 #include "launcher/elastic/job_list.h"
+#include "launcher/elastic/job_secret.h"
 #include "launcher/elastic/patient_store.h"
+#include "launcher/lineage.h"
 #include "launcher/train/resume_rules.h"
 #include "storage/openssl/openssl_hashing.h"
 
@@ -20,11 +22,17 @@ namespace {
 
 constexpr std::string_view kFirstGeneration = "first-generation";
 constexpr std::string_view kFirstWorkers = "first-workers";
+constexpr std::string_view kFirstSequence = "first-sequence";
+constexpr std::array<std::string_view, 3> kBeginnings{kFirstGeneration, kFirstWorkers, kFirstSequence};
 constexpr std::array<std::string_view, 2> kPaths{"data", "checkpoint-dir"};
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
 bool is_path(std::string_view name) { return std::find(kPaths.begin(), kPaths.end(), name) != kPaths.end(); }
+
+bool is_beginning(std::string_view name) {
+  return std::find(kBeginnings.begin(), kBeginnings.end(), name) != kBeginnings.end();
+}
 
 const std::string* find_setting(const Settings& settings, std::string_view name) {
   const auto found = std::find_if(settings.begin(), settings.end(), [&](const auto& one) { return one.first == name; });
@@ -37,7 +45,7 @@ std::string in_force(const std::string& name, const std::string& text) {
 
 // The text of the spec. What a wrong secret comes to is said in its own words: nothing is damaged.
 Result<std::string> open_spec(const std::string& job, const std::string& sealed, const std::string& secret) {
-  const bool has_mac = sealed.find("\nhmac-sha256 ") != std::string::npos;
+  const bool has_mac = has_secret(sealed);
   const auto hashing = storage::make_openssl_hashing();
   // First the hash alone, so that a changed bit is not taken for another secret.
   auto text = storage::Seal(*hashing, "").open(sealed);
@@ -54,6 +62,17 @@ Result<std::string> open_spec(const std::string& job, const std::string& sealed,
   return text;
 }
 
+// What of an answer, whose first read is the spec, the job's workers wrote. A spec that is damaged keeps nobody out: no
+// worker can use it.
+Result<elastic::TxnReply> authentic_part(const std::string& job, elastic::TxnReply reply, const std::string& secret) {
+  if (reply.reads.at(0).empty()) return reply;
+  const std::string spec = reply.reads[0].front().value;
+  const auto opened = open_spec(job, spec, secret);
+  if (!opened && opened.error().code == ErrorCode::kInvalidArgument) return opened.error();
+  if (!opened) return reply;
+  return JobSecret::of(secret).record_seal(elastic::Keys(job), spec).open(std::move(reply));
+}
+
 void add_difference(std::string& all, const std::string& one) { all += (all.empty() ? "" : ", ") + one; }
 
 std::string settings_that_differ(const Settings& theirs, const Settings& mine) {
@@ -63,7 +82,7 @@ std::string settings_that_differ(const Settings& theirs, const Settings& mine) {
   }
   std::string all;
   for (const std::string& name : names) {
-    if (is_path(name) || name == kFirstGeneration || name == kFirstWorkers) continue;
+    if (is_path(name) || is_beginning(name)) continue;
     const std::string* old_value = find_setting(theirs, name);
     const std::string* new_value = find_setting(mine, name);
     const std::string old_text = old_value == nullptr ? "" : *old_value;
@@ -84,7 +103,7 @@ Error no_such_job(elastic::KvStore& store, const std::string& job) {
 }
 
 elastic::JobSpec spec_of(const Config& config, std::uint64_t lineage, Generation first_generation,
-                         const std::string& data_digest) {
+                         const std::string& data_digest, std::int64_t first_sequence) {
   elastic::JobSpec spec;
   spec.lineage = lineage;
   spec.build = kVersion;
@@ -95,6 +114,7 @@ elastic::JobSpec spec_of(const Config& config, std::uint64_t lineage, Generation
   }
   spec.settings.emplace_back(kFirstGeneration, std::to_string(first_generation.value));
   spec.settings.emplace_back(kFirstWorkers, config.setting("workers").text.value_or("1"));
+  spec.settings.emplace_back(kFirstSequence, std::to_string(first_sequence));
   std::sort(spec.settings.begin(), spec.settings.end());
   return spec;
 }
@@ -109,6 +129,11 @@ Generation FoundJob::first_generation() const {
   return {first == nullptr ? 1 : parse_number<std::int64_t>(*first).value_or(1)};
 }
 
+std::int64_t FoundJob::first_sequence() const {
+  const std::string* first = find_setting(spec.settings, kFirstSequence);
+  return first == nullptr ? 0 : parse_number<std::int64_t>(*first).value_or(0);
+}
+
 Result<std::optional<FoundJob>> find_job(elastic::KvStore& store, const std::string& job, const std::string& secret) {
   const elastic::Keys keys(job);
   const auto reply = transact_patiently(store, {{}, {elastic::get(keys.spec()), elastic::get(keys.finished())}});
@@ -116,12 +141,13 @@ Result<std::optional<FoundJob>> find_job(elastic::KvStore& store, const std::str
   if (reply->reads.at(0).empty()) return std::optional<FoundJob>();
   FoundJob found;
   found.text = reply->reads[0].front().value;
-  found.finished = !reply->reads.at(1).empty();
   const auto text = open_spec(job, found.text, secret);
   if (!text) return text.error();
   auto spec = elastic::parse_job_spec(*text);
   if (!spec) return spec.error();
   found.spec = std::move(spec).value();
+  found.seal = JobSecret::of(secret).record_seal(keys, found.text);
+  found.finished = !found.seal.open(*reply).reads.at(1).empty();
   return std::optional(std::move(found));
 }
 
@@ -144,10 +170,11 @@ Status check_same_job(const std::string& job, const FoundJob& found, const elast
                           "give the job's own values, or name another --job");
 }
 
-Status create_job(elastic::KvStore& store, const std::string& job, const elastic::JobSpec& spec,
-                  const std::string& secret, const std::optional<elastic::HeadRecord>& head) {
+Result<elastic::RecordSeal> create_job(elastic::KvStore& store, const std::string& job, elastic::JobSpec spec,
+                                       const std::string& secret, const std::optional<elastic::HeadRecord>& head) {
   const elastic::Keys keys(job);
   const auto hashing = storage::make_openssl_hashing();
+  spec.creation = random_lineage();
   const std::string text = storage::Seal(*hashing, secret).seal(to_text(spec));
   elastic::Txn txn{{elastic::is_absent(keys.spec()), elastic::is_absent(keys.generation())},
                    {elastic::put(keys.spec(), text)},
@@ -156,15 +183,16 @@ Status create_job(elastic::KvStore& store, const std::string& job, const elastic
     txn.then.push_back(elastic::put(keys.head(), to_text(*head)));
     txn.then.push_back(elastic::put(keys.past_head(head->sequence), to_text(*head)));
   }
-  const auto reply = transact_patiently(store, txn);
+  const elastic::RecordSeal seal = JobSecret::of(secret).record_seal(keys, text);
+  const auto reply = transact_patiently(store, seal.seal(txn));
   if (!reply) return reply.error();
-  // An earlier try may have won without anybody having told: the random lineage makes the text this job's own.
+  // An earlier try may have won without anybody having told: the random number makes the text this job's own.
   const bool is_ours = !reply->succeeded && !reply->reads.at(0).empty() && reply->reads[0].front().value == text;
-  if (reply->succeeded || is_ours) return {};
+  if (reply->succeeded || is_ours) return seal;
   return invalid_argument("job '" + job + "' is there already", "everstep job rm " + job + " removes it");
 }
 
-Result<RemovedJob> remove_job(elastic::KvStore& store, const std::string& job, bool force) {
+Result<RemovedJob> remove_job(elastic::KvStore& store, const std::string& job, const std::string& secret, bool force) {
   const elastic::Keys keys(job);
   const auto found = transact_patiently(store, {{},
                                                 {elastic::get(keys.spec()), elastic::list(keys.members()),
@@ -172,7 +200,9 @@ Result<RemovedJob> remove_job(elastic::KvStore& store, const std::string& job, b
                                                 {}});
   if (!found) return found.error();
   if (found->reads.at(2).empty()) return no_such_job(store, job);
-  const std::size_t members = found->reads.at(1).size();
+  const auto authentic = authentic_part(job, *found, secret);
+  if (!authentic) return authentic.error();
+  const std::size_t members = authentic->reads.at(1).size();
   if (members > 0 && !force) {
     return invalid_argument("job '" + job + "' has " + std::to_string(members) +
                                 (members == 1 ? " worker that lives" : " workers that live"),
@@ -183,13 +213,13 @@ Result<RemovedJob> remove_job(elastic::KvStore& store, const std::string& job, b
       store, {{elastic::modified_at(keys.spec(), spec)}, {elastic::remove_prefix(keys.prefix())}, {}});
   if (!removed) return removed.error();
   // Refused: not the job that was looked at any more. Removed by this very call, whose answer was lost, or by others.
-  return RemovedJob{found->reads[2].size(), members, !found->reads.at(3).empty()};
+  return RemovedJob{found->reads[2].size(), members, !authentic->reads.at(3).empty()};
 }
 
 Result<Config> config_of(const elastic::JobSpec& spec, const std::vector<Setting>& host) {
   Config config;
   config.command = "worker";
-  std::set<std::string> known{std::string(kFirstGeneration), std::string(kFirstWorkers)};
+  std::set<std::string> known(kBeginnings.begin(), kBeginnings.end());
   for (const OptionSpec& option : train_options()) {
     known.insert(option.name);
     Setting setting{option.name, std::nullopt, Source::kDefault, 0};

@@ -51,6 +51,18 @@ std::optional<elastic::JobSpec> read_spec(const elastic::View& view, const elast
   return spec ? std::optional(std::move(spec).value()) : std::nullopt;
 }
 
+// Without seals, and without what is forged if the secret tells.
+elastic::View opened(const elastic::View& stored, const elastic::Keys& keys, const JobSecret& secret) {
+  const elastic::KeyValue* spec = stored.find(keys.spec());
+  elastic::TxnReply items;
+  items.reads.emplace_back();
+  for (const elastic::KeyValue* item : stored.below(keys.prefix())) items.reads[0].push_back(*item);
+  if (spec != nullptr) items = secret.record_seal(keys, spec->value).open(std::move(items));
+  elastic::View view;
+  view.replace(std::move(items.reads[0]), stored.revision(), std::move(items.forged));
+  return view;
+}
+
 template <typename Record>
 std::optional<Record> read_record(const elastic::View& view, const std::string& key,
                                   Result<Record> (*parse)(std::string_view)) {
@@ -126,7 +138,7 @@ void tell_state(const Situation& seen, bool is_finished, JobStatus& status) {
     status.state = "finished";
   } else if (seen.is_damaged || !status.spec) {
     status.state = "damaged";
-    status.why = status.spec ? "its generation or its HEAD cannot be read" : "its spec cannot be read";
+    status.why = status.spec ? "its generation or its HEAD cannot be read, or is forged" : "its spec cannot be read";
   } else if (seen.members.empty() && seen.drain && seen.drain->ends_job) {
     status.state = "stopped";
     status.why = seen.drain->reason;
@@ -148,7 +160,7 @@ void tell_state(const Situation& seen, bool is_finished, JobStatus& status) {
 }
 
 void read_workers(const elastic::View& view, const elastic::Keys& keys, const Situation& seen, JobStatus& status) {
-  const auto leader = read_record(view, keys.leader(), &elastic::parse_leader);
+  const auto leader = elastic::read_leader(view, keys);
   for (const auto& [id, member] : seen.members) {
     status.workers.push_back(worker_status(member.record, seen));
     status.workers.back().leads = leader && leader->id == id;
@@ -235,11 +247,10 @@ const WorkerStatus* JobStatus::leader() const {
   return found == workers.end() ? nullptr : &*found;
 }
 
-JobStatus read_job_status(const elastic::View& view, const std::string& job, const JobSecret& secret) {
+JobStatus read_job_status(const elastic::View& stored, const std::string& job, const JobSecret& secret) {
   const elastic::Keys keys(job);
-  const Situation seen = read_situation(view, keys, [&](const elastic::MemberRecord& member) {
-    return secret.is_authentic(signed_text(member), member.mac);
-  });
+  const elastic::View view = opened(stored, keys, secret);
+  const Situation seen = read_situation(view, keys);
   JobStatus status;
   status.job = job;
   status.is_checked = secret.is_set();

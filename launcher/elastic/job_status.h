@@ -59,7 +59,7 @@ struct JobStatus {
   std::optional<ComingGeneration> coming;
   std::optional<elastic::DrainRecord> drain;
   std::vector<QuarantinedHost> quarantines;
-  bool is_checked = false;  // members without the right MAC are left out
+  bool is_checked = false;  // what is forged is left out
   std::string resume{};     // the command that goes on, for a job that nobody works for; empty: none
 
   // Finished or stopped: it does nothing more unless somebody begins anew.
@@ -68,8 +68,8 @@ struct JobStatus {
   const WorkerStatus* leader() const;
 };
 
-// Pure. `view` holds the job's live keys, and may hold more.
-JobStatus read_job_status(const elastic::View& view, const std::string& job, const JobSecret& secret);
+// Pure. `stored` holds the job's live keys as the store does, sealed or not, and may hold more.
+JobStatus read_job_status(const elastic::View& stored, const std::string& job, const JobSecret& secret);
 
 // The job's checkpoints as its spec names them, "DIR/JOB"; empty: the spec cannot be read.
 std::string checkpoints_of(const JobStatus& status);

@@ -51,6 +51,7 @@ class KvHeadStore final : public storage::HeadStore {
   Result<std::optional<elastic::KeyValue>> read_key() const {
     const auto reply = store_.transact({{}, {elastic::get(right_.keys.head())}}, kCallDeadline);
     if (!reply) return Error{ErrorCode::kUnavailable, reply.error().message, reply.error().hint};
+    if (!reply->forged.empty()) return Error{ErrorCode::kUnavailable, "HEAD in etcd is forged", ""};
     if (reply->reads[0].empty()) return std::optional<elastic::KeyValue>();
     return std::optional(reply->reads[0].front());
   }
@@ -87,6 +88,8 @@ class KvHeadStore final : public storage::HeadStore {
         return {};
       case HeadCommit::State::kOutdated:
         return unexpected();
+      case HeadCommit::State::kUnknown:
+        return Error{ErrorCode::kDeadlineExceeded, "nobody can say any more what became of the commit", ""};
       default:
         return overtaken();
     }
@@ -94,8 +97,7 @@ class KvHeadStore final : public storage::HeadStore {
 
   // The commit has happened: a mirror that lags is put right by the next one.
   Status follow(const Head& next) const {
-    const auto behind = mirror_.read();
-    (void)mirror_.advance(behind ? *behind : std::nullopt, next);
+    bring_forward(mirror_, next);
     return {};
   }
 
@@ -117,6 +119,12 @@ std::unique_ptr<storage::HeadStore> make_kv_head_store(elastic::KvStore& store, 
 elastic::HeadRecord head_record(const Head& head, const storage::DocumentFormat& documents, const storage::Seal& seal) {
   return {head.sequence, head.checkpoint.generation, head.checkpoint.position, to_string(head.manifest),
           seal.seal(documents.encode(head))};
+}
+
+void bring_forward(storage::HeadStore& mirror, const Head& head) {
+  const auto now = mirror.read();
+  const bool is_newer = now && *now && (*now)->sequence >= head.sequence;
+  if (!is_newer) (void)mirror.advance(now ? *now : std::nullopt, head);
 }
 
 Result<Head> stored_head(const elastic::HeadRecord& record, const storage::DocumentFormat& documents,

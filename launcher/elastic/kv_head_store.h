@@ -30,6 +30,10 @@ std::unique_ptr<storage::HeadStore> make_kv_head_store(elastic::KvStore& store, 
                                                        const storage::DocumentFormat& documents,
                                                        const storage::Seal& seal, storage::HeadStore& mirror);
 
+// Lets the HEAD file name that checkpoint, unless it names it or a newer one. A file that cannot be written now is put
+// right by the next commit.
+void bring_forward(storage::HeadStore& mirror, const storage::Head& head);
+
 // The key's value for a checkpoint, and what storage knows of it. kDataLoss for a document that is not genuine.
 elastic::HeadRecord head_record(const storage::Head& head, const storage::DocumentFormat& documents,
                                 const storage::Seal& seal);

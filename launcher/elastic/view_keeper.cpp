@@ -60,7 +60,7 @@ Result<bool> ViewKeeper::list(Tick now) {
     return reply.error();
   }
   listed_ = now;
-  return view_.replace(std::move(reply->reads[0]), reply->revision);
+  return view_.replace(std::move(reply->reads[0]), reply->revision, std::move(reply->forged));
 }
 
 }  // namespace everstep::launcher

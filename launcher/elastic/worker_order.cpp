@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/version.h"
-#include "launcher/checkpoint/checkpoint_store.h"
+#include "launcher/elastic/job_secret.h"
 #include "launcher/train/data_digest.h"
 #include "launcher/train/host.h"
 #include "storage/openssl/openssl_hashing.h"
@@ -34,14 +34,6 @@ bool is_worker_name(std::string_view name) {
 }
 
 // A secret that a person would not see on the command line, or nothing.
-std::string read_secret(const Config& config, Outcome& failure) {
-  if (failure || !config.is_set("secret-file")) return {};
-  auto secret = read_secret_file(*config.setting("secret-file").text);
-  if (secret) return std::move(secret).value();
-  failure = config.blame("secret-file", secret.error());
-  return {};
-}
-
 Result<std::string> own_data_digest(const TrainRequest& request) {
   if (!request.data) return std::string();
   return data_digest(request.data->path, *storage::make_openssl_hashing());

@@ -57,7 +57,7 @@ Outcome TraceJob::create() {
   const Status made = files.make_directories(storage::lineage_directory(run_.lineage));
   if (!made) return made.error();
   const elastic::JobSpec spec = spec_of(run_.config, run_.lineage, run_.checkpoints->generation, {});
-  const Status created = create_job(*store_, job_name(run_.config), spec, {}, std::nullopt);
+  const auto created = create_job(*store_, job_name(run_.config), spec, {}, std::nullopt);
   if (!created) return created.error();
   const Status told = write_job_address(run_.directory.path, run_.config);
   return told ? Outcome() : Outcome(told.error());

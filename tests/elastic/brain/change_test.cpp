@@ -153,8 +153,7 @@ TEST_F(Training, DoesNotWaitForADrainInWhichSomebodyNeverBegan) {
 }
 
 TEST_F(Training, EvictsTheDeadLeaderAndGoesOnFromTheBeginningWithoutACheckpoint) {
-  const std::string leader = cluster.view().find(cluster.keys().leader())->value;
-  ASSERT_EQ(leader, to_text(LeaderRecord{worker(1)}));
+  ASSERT_EQ(read_leader(cluster.view(), cluster.keys())->id, worker(1));
   cluster.end_training(2, How::kBroken, {}, worker(1));
   EXPECT_FALSE(cluster.has(cluster.keys().leader()));
   EXPECT_FALSE(cluster.has(cluster.keys().member(worker(1))));
@@ -246,7 +245,7 @@ TEST(Waiting, IsNotNecessaryIfSomebodyCameMeanwhile) {
 }
 
 TEST_F(Training, StopsTheJobWhenAsked) {
-  cluster.write({{}, {put(cluster.keys().stop_request(), "")}});
+  cluster.write({{}, {put(cluster.keys().stop_request(), to_text(RequestRecord{}))}});
   cluster.settle();
   for (const int number : {1, 2, 3}) {
     ASSERT_THAT(cluster.effects_of<StopAtWindow>(number), SizeIs(1));
@@ -260,7 +259,7 @@ TEST_F(Training, StopsForThoseWhoStandByToo) {
   cluster.add(4);
   cluster.settle();
   ASSERT_EQ(number(), 1);
-  cluster.write({{}, {put(cluster.keys().stop_request(), "")}});
+  cluster.write({{}, {put(cluster.keys().stop_request(), to_text(RequestRecord{}))}});
   cluster.settle();
   cluster.settle(60'000);
   EXPECT_THAT(cluster.effects_of<Exit>(4), SizeIs(1));
@@ -268,7 +267,7 @@ TEST_F(Training, StopsForThoseWhoStandByToo) {
 }
 
 TEST_F(Training, BeginsAnewWithThoseWhoComeAfterAStop) {
-  cluster.write({{}, {put(cluster.keys().stop_request(), "")}});
+  cluster.write({{}, {put(cluster.keys().stop_request(), to_text(RequestRecord{}))}});
   cluster.settle();
   for (const int number : {1, 2, 3}) cluster.kill(number);
   cluster.add(4);
@@ -278,9 +277,28 @@ TEST_F(Training, BeginsAnewWithThoseWhoComeAfterAStop) {
   EXPECT_EQ(number(), 2);
 }
 
+// Whoever may write to the store may also put a request back that was heeded long ago.
+TEST_F(Training, HeedsNoRequestThatIsOlderThanThoseWhoTrain) {
+  const std::string asked = to_text(RequestRecord{1, cluster.generation()->group.attempt.generation, "stop", 0});
+  cluster.write({{}, {put(cluster.keys().stop_request(), asked)}});
+  cluster.settle();
+  for (const int number : {1, 2, 3}) cluster.kill(number);
+  cluster.add(4);
+  cluster.settle();
+  cluster.settle(60'000);
+  ASSERT_EQ(number(), 2);
+  cluster.write({{}, {put(cluster.keys().stop_request(), asked)}});
+  cluster.settle(60'000);
+  EXPECT_THAT(cluster.effects_of<Exit>(4), IsEmpty());
+  const std::string again = to_text(RequestRecord{2, {2}, "stop", 0});
+  cluster.write({{}, {put(cluster.keys().stop_request(), again)}});
+  cluster.settle();
+  EXPECT_THAT(cluster.effects_of<Exit>(4), SizeIs(1));
+}
+
 // Found by chaos (seed 1029): a worker whose network was cut came back just after the stop, and stayed alone.
 TEST_F(Training, DoesNotBeginAnewWithWhoeverWasOnlyCutOff) {
-  cluster.write({{}, {put(cluster.keys().stop_request(), "")}});
+  cluster.write({{}, {put(cluster.keys().stop_request(), to_text(RequestRecord{}))}});
   cluster.settle();
   for (const int number : {1, 2, 3}) cluster.kill(number);
   cluster.add(4, true, true);
@@ -306,7 +324,7 @@ TEST_F(Training, DoesNotForgetToStopWhenOthersAreLeaving) {
   cluster.settle();
   ASSERT_TRUE(cluster.has(cluster.keys().proposal()));
   const Attempt attempt = parse_group(cluster.view().find(cluster.keys().proposal())->value)->attempt;
-  cluster.write({{}, {put(cluster.keys().stop_request(), "")}});
+  cluster.write({{}, {put(cluster.keys().stop_request(), to_text(RequestRecord{}))}});
   cluster.settle();
   cluster.at(1).connects = true;
   cluster.tell(1, Connected{attempt});
@@ -361,7 +379,7 @@ TEST(Waiting, EndsWhenTheJobIsAskedToStop) {
   cluster.kill(2);
   cluster.end_training(1, TrainingEnded::How::kBroken, {});
   cluster.settle(3000);
-  cluster.write({{}, {put(cluster.keys().stop_request(), "please")}});
+  cluster.write({{}, {put(cluster.keys().stop_request(), to_text(RequestRecord{}))}});
   cluster.settle(3000);
   EXPECT_THAT(cluster.effects_of<Exit>(1), SizeIs(1)) << "nobody else will come";
 }

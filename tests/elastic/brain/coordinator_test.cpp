@@ -12,9 +12,7 @@ namespace {
 
 CoordinatorOptions options_of(const Keys& keys) {
   CoordinatorOptions options{
-      .keys = keys, .self = worker(1), .first_generation = {7}, .is_authentic = {}, .plan = wide_plan, .nonce = [] {
-        return 1U;
-      }};
+      .keys = keys, .self = worker(1), .first_generation = {7}, .plan = wide_plan, .nonce = [] { return 1U; }};
   return options;
 }
 
@@ -22,10 +20,10 @@ CoordinatorOptions options_of(const Keys& keys) {
 class Leading : public testing::Test {
  protected:
   Leading() {
-    const MemberRecord self{worker(1), "worker-1", "host", "address", MemberState::kReady, "", 0, ""};
-    view.replace(
-        {{keys.leader(), to_text(LeaderRecord{worker(1)}), 2, 2, 0}, {keys.member(worker(1)), to_text(self), 2, 2, 0}},
-        2);
+    const MemberRecord self{worker(1), "worker-1", "host", "address", MemberState::kReady, "", 0};
+    view.replace({{keys.leader(), to_text(LeaderRecord{worker(1), 2}), 2, 2, 0},
+                  {keys.member(worker(1)), to_text(self), 2, 2, 0}},
+                 2);
   }
 
   Decision look(Tick now) { return coordinator.step(Looked{}, view, now, 0); }
@@ -57,6 +55,46 @@ TEST_F(Leading, LooksAgainBeforeItRepeatsWhatWasRefused) {
   EXPECT_NE(sent(look(5)), nullptr);
 }
 
+// Put back by somebody after worker 9 had gone; nobody would lead for ever.
+TEST_F(Leading, IsTakenOverFromALeaderThatIsNoMember) {
+  const KeyValue self = *view.find(keys.member(worker(1)));
+  for (const Revision registered : {0, 1}) {
+    const WorkerId ghost = registered == 0 ? worker(9) : worker(1);
+    view.replace({{keys.leader(), to_text(LeaderRecord{ghost, registered}), 8, 8, 0}, self}, 9);
+    Coordinator waiting{options_of(keys)};
+    const Decision first = waiting.step(Looked{}, view, 0, 0);
+    ASSERT_EQ(first.effects.size(), 1U);
+    EXPECT_TRUE(std::holds_alternative<LookAgain>(first.effects.front()))
+        << "its member key may be missing in the view";
+    ASSERT_TRUE(first.wake_at);
+    const Decision later = waiting.step(Looked{}, view, *first.wake_at + kTicksPerSecond, 0);
+    ASSERT_NE(sent(later), nullptr);
+    EXPECT_EQ(sent(later)->txn.compares.front(), modified_at(keys.leader(), 8));
+    EXPECT_EQ(sent(later)->txn.then.front().value, to_text(LeaderRecord{worker(1), 2}));
+  }
+}
+
+// A HEAD of generation 8 was committed by a generation that was there.
+TEST_F(Leading, DecidesNothingWhenGenerationAndHeadContradictEachOther) {
+  std::vector<KeyValue> items;
+  for (const KeyValue* item : view.below(keys.live())) items.push_back(*item);
+  items.push_back({keys.head(), to_text(HeadRecord{3, {8}, {64}, std::string(64, 'c'), ""}), 3, 3, 0});
+  view.replace(items, 3);
+  const Decision damaged = look(0);
+  ASSERT_EQ(damaged.effects.size(), 1U);
+  EXPECT_NE(std::get<Note>(damaged.effects.front()).event.find("event=records_damaged"), std::string::npos);
+  EXPECT_TRUE(look(kTicksPerSecond).effects.empty()) << "it is said once";
+}
+
+TEST_F(Leading, DecidesNothingWhenHeadIsForged) {
+  std::vector<KeyValue> items;
+  for (const KeyValue* item : view.below(keys.live())) items.push_back(*item);
+  view.replace(items, 3, {{keys.head(), "", 3, 3, 0}});
+  EXPECT_EQ(sent(look(0)), nullptr);
+  view.replace(items, 4);
+  EXPECT_NE(sent(look(1)), nullptr);
+}
+
 // A coordinator that is to open the generation after one whose last worker is gone.
 class Reopening : public testing::Test {
  protected:
@@ -66,9 +104,9 @@ class Reopening : public testing::Test {
     std::vector<scheduler::WorkerInfo> infos;
     for (std::uint64_t number = 1; number <= workers; ++number) infos.push_back({worker(number), "host", 0});
     generation.group.plan = *wide_plan(infos, nullptr);
-    view.replace(
-        {{keys.leader(), to_text(LeaderRecord{worker(1)}), 2, 2, 0}, {keys.generation(), to_text(generation), 3, 3, 0}},
-        3);
+    view.replace({{keys.leader(), to_text(LeaderRecord{worker(1), 4}), 2, 2, 0},
+                  {keys.generation(), to_text(generation), 3, 3, 0}},
+                 3);
     for (std::uint64_t number = 1; number < workers; ++number) add_member(number);
   }
 
@@ -78,7 +116,7 @@ class Reopening : public testing::Test {
   }
   void add_member(std::uint64_t number) {
     add(keys.member(worker(number)),
-        to_text(MemberRecord{worker(number), "worker", "host", "address", MemberState::kReady, "", 0, ""}));
+        to_text(MemberRecord{worker(number), "worker", "host", "address", MemberState::kReady, "", 0}));
   }
   void add_held(std::uint64_t number) { add(keys.held(attempt, worker(number)), to_text(HeldRecord{})); }
 

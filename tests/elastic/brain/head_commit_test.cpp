@@ -67,6 +67,35 @@ TEST_F(Commit, OfALeaderThatWasReplacedIsRefused) {
   EXPECT_EQ(commit.on_reply(store.apply(commit.transaction())), State::kRefused);
 }
 
+// What is refused is the second try: the first may have been executed all the same.
+TEST_F(Commit, StaysUnknownWhenItIsRefusedAfterATryThatNobodyAnswered) {
+  for (const ErrorCode refusal : {ErrorCode::kInvalidArgument, ErrorCode::kDataLoss}) {
+    HeadCommit commit(keys, expected, head(1));
+    EXPECT_EQ(commit.on_reply(Error{ErrorCode::kDeadlineExceeded, "slow", {}}), State::kSending);
+    EXPECT_EQ(commit.on_reply(Error{refusal, "no", {}}), State::kUnknown);
+  }
+}
+
+TEST_F(Commit, IsRefusedWhenNoTryCanHaveBeenExecuted) {
+  HeadCommit commit(keys, expected, head(1));
+  EXPECT_EQ(commit.on_reply(Error{ErrorCode::kUnavailable, "away", {}}), State::kSending);
+  EXPECT_EQ(commit.on_reply(Error{ErrorCode::kInvalidArgument, "no", {}}), State::kRefused);
+}
+
+// Somebody who may write to the store hides what became of it.
+TEST_F(Commit, IsFoundOutByHeadWhenTheLogIsGoneAndUnknownWhenBothAreForged) {
+  HeadCommit commit(keys, expected, head(1));
+  store.apply(commit.transaction()).value();
+  store.apply({{}, {remove(keys.past_head(1))}}).value();
+  (void)commit.on_reply(Error{ErrorCode::kDeadlineExceeded, "slow", {}});
+  HeadCommit other = commit;
+  EXPECT_EQ(commit.on_reply(store.apply(commit.transaction())), State::kCommitted);
+  TxnReply forged = store.apply(other.transaction()).value();
+  forged.forged = {{keys.head(), "", 1, 2, 0}};
+  forged.reads.at(1).clear();
+  EXPECT_EQ(other.on_reply(forged), State::kUnknown);
+}
+
 TEST_F(Commit, TakesTheAcknowledgementsAway) {
   const std::string acks = keys.acks({{1}, 7}, "p8");
   store.apply({{}, {put(acks + "a", "1"), put(keys.acks({{1}, 7}, "p16") + "a", "1")}}).value();

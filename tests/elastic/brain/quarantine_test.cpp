@@ -19,7 +19,7 @@ class Quarantine : public testing::Test {
  protected:
   Quarantine() {
     put_member(1, "good-host", MemberState::kReady);
-    write({put(keys.leader(), to_text(LeaderRecord{worker(1)}))});
+    write({put(keys.leader(), to_text(LeaderRecord{worker(1), view.created(keys.member(worker(1)))}))});
     look(0);
   }
 
@@ -29,7 +29,7 @@ class Quarantine : public testing::Test {
   }
 
   void put_member(std::uint64_t number, const std::string& host, MemberState state) {
-    const MemberRecord record{worker(number), "worker", host, "address", state, "", 0, ""};
+    const MemberRecord record{worker(number), "worker", host, "address", state, "", 0};
     write({put(keys.member(worker(number)), to_text(record))});
   }
 
@@ -79,7 +79,6 @@ class Quarantine : public testing::Test {
                                              .self = worker(1),
                                              .first_generation = Generation{1},
                                              .prepare_limit = 10 * kSecond,
-                                             .is_authentic = {},
                                              .plan = wide_plan,
                                              .nonce = [this] { return ++nonces; }}};
 };

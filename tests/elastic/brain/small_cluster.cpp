@@ -30,7 +30,7 @@ void SmallCluster::write(const Txn& txn) {
 }
 
 void SmallCluster::refresh() {
-  view_.apply(*store_.events_after(watched_, keys_.live()));
+  view_.apply(seal.open(*store_.events_after(watched_, keys_.live())));
   watched_ = store_.revision();
 }
 
@@ -38,14 +38,13 @@ void SmallCluster::add(std::uint64_t number, bool is_warm, bool returns) {
   const WorkerId id = worker(number);
   const LeaseId lease = store_.grant();
   const std::string address = "address-" + std::to_string(number % 100);
-  MemberRecord self{id, "worker-" + std::to_string(number), "host", address, MemberState::kWarming, "", 0, ""};
-  AgentOptions agent{.keys = keys_, .self = self, .spec = std::string(kSpec), .is_authentic = {}, .sign = {}};
+  MemberRecord self{id, "worker-" + std::to_string(number), "host", address, MemberState::kWarming, "", 0};
+  AgentOptions agent{.keys = keys_, .self = self, .spec = std::string(kSpec)};
   agent.lease = lease;
   agent.lease_ttl = 10 * kTicksPerSecond;
   agent.outage_limit = 60 * kTicksPerSecond;
   agent.returns = returns;
-  CoordinatorOptions options{
-      .keys = keys_, .self = id, .first_generation = Generation{1}, .is_authentic = {}, .plan = plan, .nonce = {}};
+  CoordinatorOptions options{.keys = keys_, .self = id, .first_generation = Generation{1}, .plan = plan, .nonce = {}};
   options.lease = lease;
   options.min_workers = min_workers_;
   options.join_debounce = 2000 * kMillisecond;
@@ -56,7 +55,7 @@ void SmallCluster::add(std::uint64_t number, bool is_warm, bool returns) {
   options.rebalances = rebalances;
   options.window_time = window_time;
   options.nonce = [this] { return ++nonces_; };
-  workers_.emplace(id, Worker{WorkerAgent(agent), Coordinator(options), lease, {}, {}, {}});
+  workers_.emplace(id, Worker{WorkerAgent(agent), Coordinator(options), lease, {}, {}, {}, {}});
   if (is_warm) tell(number, Warmed{});
 }
 
@@ -86,7 +85,9 @@ bool SmallCluster::carry_out(const WorkerId& id, const Decision& decision, bool 
       continue;
     }
     const Error no_answer{ErrorCode::kUnavailable, "the store is away", {}};
-    const Replied reply{send->request, store_is_away ? Result<TxnReply>(no_answer) : store_.apply(send->txn)};
+    Result<TxnReply> answer = store_is_away ? Result<TxnReply>(no_answer) : store_.apply(seal.seal(send->txn));
+    if (answer) answer = seal.open(std::move(answer).value());
+    const Replied reply{send->request, std::move(answer)};
     refresh();
     const auto found = workers_.find(id);
     if (found == workers_.end()) return true;
@@ -127,6 +128,12 @@ void SmallCluster::settle(Tick milliseconds) {
       for (const auto& [id, unused] : workers_) ids.push_back(id);
       for (const WorkerId& id : ids) {
         Worker& self = workers_.at(id);
+        if (const Status looked = self.newest.look(view_, keys_); !looked) {
+          kill(id.words[1]);
+          ended_with_data_loss.push_back(looked.error());
+          changed = true;
+          continue;
+        }
         for (const Attempt& attempt : std::exchange(self.connecting, {})) {
           if (self.connects) tell(id.words[1], Connected{attempt});
         }

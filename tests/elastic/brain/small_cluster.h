@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "elastic/coordinator.h"
+#include "elastic/high_water.h"
+#include "elastic/record_seal.h"
 #include "elastic/sim/kv_model.h"
 #include "elastic/worker_agent.h"
 
@@ -36,18 +38,21 @@ class SmallCluster {
   bool has(const std::string& key) const { return view_.find(key) != nullptr; }
   const View& view() const { return view_; }
   const Keys& keys() const { return keys_; }
-  void write(const Txn& txn);
+  void write(const Txn& txn);  // as it is: of a job with a secret only a stranger does so
+  const KvModel& store() const { return store_; }
 
   struct Worker {
     WorkerAgent agent;
     Coordinator coordinator;
     LeaseId lease = 0;
     std::vector<Effect> effects;  // all but Send and Note, in order
+    HighWater newest;
     std::optional<GenerationRecord> running;
     std::vector<Attempt> connecting;
     bool connects = true;
   };
   Worker& at(std::uint64_t number) { return workers_.at(worker(number)); }
+  bool is_there(std::uint64_t number) const { return workers_.contains(worker(number)); }
 
   template <typename E>
   std::vector<E> effects_of(std::uint64_t number) {
@@ -63,8 +68,10 @@ class SmallCluster {
   decltype(CoordinatorOptions::window_time) window_time;
   bool rebalances = false;
 
-  std::vector<std::string> notes;  // of all workers
-  bool store_is_away = false;      // nothing that workers send arrives
+  std::vector<std::string> notes;           // of all workers
+  bool store_is_away = false;               // nothing that workers send arrives
+  RecordSeal seal;                          // of what workers write from now on
+  std::vector<Error> ended_with_data_loss;  // of workers that found the store to have gone back
   bool drains = true;
   std::vector<HeldCopy> copies;  // what workers that break off have
   Position position{8};

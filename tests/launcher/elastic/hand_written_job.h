@@ -7,8 +7,8 @@
 
 #include "elastic/keys.h"
 #include "elastic/kv_store.h"
+#include "elastic/record_seal.h"
 #include "elastic/records.h"
-#include "launcher/elastic/job_secret.h"
 #include "launcher/elastic/job_setup.h"
 
 namespace everstep::launcher {
@@ -20,21 +20,26 @@ inline WorkerId numbered(std::uint64_t number) { return {0xabcd000000000000ULL +
 class HandWrittenJob {
  public:
   HandWrittenJob(elastic::KvStore& store, std::string name, const std::string& secret = "")
-      : store_(store), name_(std::move(name)), secret_(JobSecret::of(secret)) {
+      : store_(store), name_(std::move(name)) {
     elastic::JobSpec spec;
     spec.lineage = 7;
     spec.build = "0.1.0";
     spec.settings = {{"min-workers", "2"}, {"window", "16"}};
-    const Status created = create_job(store, name_, spec, secret, std::nullopt);
+    const auto created = create_job(store, name_, spec, secret, std::nullopt);
     EXPECT_TRUE(created) << created.error();
+    if (created) seal_ = *created;
   }
 
   elastic::Keys keys() const { return elastic::Keys(name_); }
 
-  void write(std::string key, std::string value, elastic::LeaseId lease = 0) const {
-    send({elastic::put(std::move(key), std::move(value), lease)});
+  // As a worker would, which knows the secret. Returns when it happened.
+  elastic::Revision write(std::string key, std::string value, elastic::LeaseId lease = 0) const {
+    return send({elastic::put(std::move(key), std::move(value), lease)}, seal_);
   }
-  void remove(std::string key) const { send({elastic::remove(std::move(key))}); }
+  // As a stranger would.
+  void forge(std::string key, std::string value) const { send({elastic::put(std::move(key), std::move(value))}, {}); }
+  void remove(std::string key) const { send({elastic::remove(std::move(key))}, seal_); }
+  const elastic::RecordSeal& seal() const { return seal_; }
 
   elastic::MemberRecord add_worker(std::uint64_t number, elastic::MemberState state = elastic::MemberState::kReady,
                                    const std::string& name = "") const {
@@ -45,7 +50,6 @@ class HandWrittenJob {
     member.address = "10.0.0." + std::to_string(number) + ":4711";
     member.state = state;
     if (state == elastic::MemberState::kLeaving) member.leave_reason = "SIGTERM";
-    member.mac = secret_.sign(signed_text(member));
     write(keys().member(member.id), to_text(member));
     return member;
   }
@@ -73,9 +77,10 @@ class HandWrittenJob {
 
   // Two workers that train, the first one leading, with a HEAD.
   void train() const {
-    add_worker(1);
+    const elastic::MemberRecord first = add_worker(1);
     add_worker(2);
-    write(keys().leader(), to_text(elastic::LeaderRecord{numbered(1)}));
+    const elastic::Revision registered = replace(keys().member(first.id), to_text(first));
+    write(keys().leader(), to_text(elastic::LeaderRecord{first.id, registered}));
     open(pair(3));
     elastic::HeadRecord head;
     head.sequence = 11;
@@ -88,14 +93,20 @@ class HandWrittenJob {
   }
 
  private:
-  void send(std::vector<elastic::KvOp> ops) const {
-    const auto reply = store_.transact({{}, std::move(ops), {}}, std::chrono::seconds(5));
+  elastic::Revision replace(const std::string& key, const std::string& value) const {
+    remove(key);
+    return write(key, value);
+  }
+
+  elastic::Revision send(std::vector<elastic::KvOp> ops, const elastic::RecordSeal& seal) const {
+    const auto reply = store_.transact(seal.seal(elastic::Txn{{}, std::move(ops), {}}), std::chrono::seconds(5));
     EXPECT_TRUE(reply) << reply.error();
+    return reply ? reply->revision : 0;
   }
 
   elastic::KvStore& store_;
   std::string name_;
-  JobSecret secret_;
+  elastic::RecordSeal seal_;
 };
 
 }  // namespace everstep::launcher

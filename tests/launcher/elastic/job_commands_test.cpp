@@ -82,7 +82,7 @@ TEST_F(JobCommands, FindTheJobByTheDirectoryOfItsRun) {
 TEST_F(JobCommands, AskAWorkerToLeave) {
   job.train();
   EXPECT_EQ(output_of(words({"drain", "w2"})), "w2 (abcd0002) is asked to leave\n");
-  EXPECT_EQ(value(job.keys().drain_request(numbered(2))), "everstep drain");
+  EXPECT_THAT(value(job.keys().drain_request(numbered(2))), HasSubstr("reason everstep drain\n"));
   EXPECT_EQ(failure_of(words({"drain", "w9"}), kUsage),
             "no worker is called 'w9' (hint: there is w1 (abcd0001), w2 (abcd0002))");
 }
@@ -108,7 +108,7 @@ TEST_F(JobCommands, AskForMoreWorkers) {
   job.train();
   EXPECT_EQ(output_of(words({"scale", "8"})),
             "job first is asked to have 8 local workers; with those of other hosts it has 2 now\n");
-  EXPECT_EQ(value(job.keys().scale_request()), "8");
+  EXPECT_THAT(value(job.keys().scale_request()), HasSubstr("workers 8\n"));
   for (const char* number : {"0", "129", "many", "-1"}) {
     std::vector<std::string> args = words({"scale"});
     args.insert(args.end(), {"--", number});
@@ -120,7 +120,7 @@ TEST_F(JobCommands, StopAJob) {
   EXPECT_THAT(failure_of(words({"stop"}), kUsage), HasSubstr("has no workers"));
   job.train();
   EXPECT_EQ(output_of(words({"stop", "--wait=0"})), "job first is asked to stop\n");
-  EXPECT_EQ(value(job.keys().stop_request()), "everstep stop");
+  EXPECT_THAT(value(job.keys().stop_request()), HasSubstr("reason everstep stop\n"));
   std::jthread workers([this] {
     std::this_thread::sleep_for(300ms);
     job.remove(job.keys().member(numbered(1)));
@@ -220,6 +220,40 @@ TEST_F(JobCommands, AddNoWorkerWithoutTheSecret) {
   std::filesystem::permissions(path("wrong"), std::filesystem::perms::owner_read);
   EXPECT_THAT(failure_of({"worker", etcd(), "--job=second", "--secret-file=" + path("wrong")}, kUsage),
               HasSubstr("another secret"));
+}
+
+TEST_F(JobCommands, AskNothingOfAJobWithASecretWithoutIt) {
+  const HandWrittenJob secret_job(*store, "second", "a secret of the job");
+  secret_job.train();
+  file("wrong", "another secret than that\n");
+  file("right", "a secret of the job\n");
+  for (const char* name : {"wrong", "right"}) {
+    std::filesystem::permissions(path(name), std::filesystem::perms::owner_read);
+  }
+  const auto before = secret_job.write("/elsewhere", "now");
+  const std::vector<std::vector<std::string>> commands{{"drain", "w1", "--job=second"},
+                                                       {"scale", "2", "--job=second"},
+                                                       {"stop", "--job=second"},
+                                                       {"job", "rm", "second", "--force"}};
+  for (const std::vector<std::string>& command : commands) {
+    std::vector<std::string> args = command;
+    args.push_back(etcd());
+    EXPECT_THAT(failure_of(args, kUsage), HasSubstr("job 'second' has a secret (hint: --secret-file=FILE"));
+    args.push_back("--secret-file=" + path("wrong"));
+    EXPECT_THAT(failure_of(args, kUsage), HasSubstr("job 'second' was started with another secret"));
+  }
+  EXPECT_EQ(secret_job.write("/elsewhere", "now"), before + 1) << "nothing was written";
+  for (const std::vector<std::string>& command : commands) {
+    std::vector<std::string> args = command;
+    args.insert(args.end(), {etcd(), "--secret-file=" + path("right")});
+    EXPECT_FALSE(output_of(args).empty());
+    if (command.front() == "job") continue;
+    const auto asked = store->transact({{}, {elastic::list(secret_job.keys().live() + "ask/")}, {}}, 5s);
+    ASSERT_EQ(asked->reads[0].size(), 1U) << command.front();
+    const elastic::KeyValue& item = asked->reads[0].front();
+    EXPECT_TRUE(secret_job.seal().open(item.key, item.value)) << command.front();
+    secret_job.remove(item.key);
+  }
 }
 
 TEST_F(JobCommands, ShowAJobAgainAndAgain) {

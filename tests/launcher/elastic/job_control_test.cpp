@@ -29,6 +29,12 @@ class JobControl : public testing::Test {
     return item == nullptr ? "nothing" : item->value;
   }
 
+  elastic::RequestRecord request(const std::string& key) {
+    const auto record = elastic::parse_request(value(key));
+    EXPECT_TRUE(record) << record.error();
+    return record ? *record : elastic::RequestRecord{};
+  }
+
   FakeKvStore store;
   HandWrittenJob job{store, "first"};
 };
@@ -69,7 +75,7 @@ TEST_F(JobControl, PrefersANameToAnId) {
 TEST_F(JobControl, AsksAWorkerToLeave) {
   job.train();
   EXPECT_TRUE(ask_to_leave(store, job.keys(), numbered(2), "everstep drain"));
-  EXPECT_EQ(value(job.keys().drain_request(numbered(2))), "everstep drain");
+  EXPECT_EQ(request(job.keys().drain_request(numbered(2))).reason, "everstep drain");
   const Status gone = ask_to_leave(store, job.keys(), numbered(9), "everstep drain");
   ASSERT_FALSE(gone);
   EXPECT_EQ(gone.error().code, ErrorCode::kNotFound);
@@ -81,7 +87,8 @@ TEST_F(JobControl, AsksAgainWhenTheStoreWasAway) {
   store.fail_next(FakeKvStore::Fault::kNotExecuted);
   store.fail_next(FakeKvStore::Fault::kExecutedButUnknown);
   EXPECT_TRUE(ask_to_stop(store, job.keys(), "everstep stop"));
-  EXPECT_EQ(value(job.keys().stop_request()), "everstep stop");
+  EXPECT_EQ(request(job.keys().stop_request()).reason, "everstep stop");
+  EXPECT_EQ(request(job.keys().stop_request()).generation, Generation{3});
 }
 
 TEST_F(JobControl, IsHeardByTheSupervisorOnceForEachTime) {
@@ -93,6 +100,36 @@ TEST_F(JobControl, IsHeardByTheSupervisorOnceForEachTime) {
   EXPECT_EQ(supervisor.next_scale(), std::nullopt);
   EXPECT_TRUE(ask_for_workers(store, job.keys(), 5));
   EXPECT_EQ(supervisor.next_scale(), 5);
+}
+
+// Whoever may write to the store may put a request back that was heeded long ago.
+TEST_F(JobControl, IsNotHeardAgainWhenSomebodyPlaysAnOldRequest) {
+  JobRequests supervisor(store, job.keys());
+  EXPECT_EQ(supervisor.next_scale(), std::nullopt);
+  EXPECT_TRUE(ask_for_workers(store, job.keys(), 5));
+  const std::string old = value(job.keys().scale_request());
+  EXPECT_EQ(supervisor.next_scale(), 5);
+  EXPECT_TRUE(ask_for_workers(store, job.keys(), 2));
+  EXPECT_EQ(supervisor.next_scale(), 2);
+  job.write(job.keys().scale_request(), old);
+  EXPECT_EQ(supervisor.next_scale(), std::nullopt);
+  job.open(HandWrittenJob::pair(3));
+  JobRequests later(store, job.keys());
+  EXPECT_EQ(later.next_scale(), std::nullopt);
+  job.remove(job.keys().scale_request());
+  EXPECT_EQ(later.next_scale(), std::nullopt);
+  job.write(job.keys().scale_request(), old);
+  EXPECT_EQ(later.next_scale(), std::nullopt) << "made under an older generation than it has ever seen";
+}
+
+TEST_F(JobControl, RemovesAJobWithASecretOnlyForThoseWhoKnowIt) {
+  const HandWrittenJob secret_job(store, "second", "a secret of the job");
+  secret_job.forge(secret_job.keys().member(numbered(6)), "garbage");
+  EXPECT_EQ(remove_job(store, "second", "", true).error().message, "job 'second' has a secret");
+  EXPECT_FALSE(remove_job(store, "second", "another secret than that", true));
+  const auto removed = remove_job(store, "second", "a secret of the job", false);
+  ASSERT_TRUE(removed) << removed.error();
+  EXPECT_EQ(removed->members, 0U) << "nobody lives who is forged";
 }
 
 TEST_F(JobControl, WaitsUntilItIsSo) {
@@ -130,22 +167,22 @@ TEST_F(JobControl, RemovesAJobThatNobodyWorksFor) {
   job.write(job.keys().past_generation({1}), "something");
   job.write(job.keys().finished(), "finished by somebody\n");
   const HandWrittenJob other(store, "first-2");
-  const auto removed = remove_job(store, "first", false);
+  const auto removed = remove_job(store, "first", "", false);
   ASSERT_TRUE(removed) << removed.error();
   EXPECT_EQ(removed->keys, 3U);
   EXPECT_TRUE(removed->was_finished);
   EXPECT_FALSE(look_at_job(store, job.keys(), "first"));
   EXPECT_TRUE(look_at_job(store, other.keys(), "first-2"));
-  EXPECT_EQ(remove_job(store, "first", false).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(remove_job(store, "first", "", false).error().code, ErrorCode::kNotFound);
 }
 
 TEST_F(JobControl, TakesNoJobFromItsWorkersUnlessForced) {
   job.train();
-  const auto refused = remove_job(store, "first", false);
+  const auto refused = remove_job(store, "first", "", false);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message, "job 'first' has 2 workers that live");
   EXPECT_TRUE(look_at_job(store, job.keys(), "first"));
-  const auto forced = remove_job(store, "first", true);
+  const auto forced = remove_job(store, "first", "", true);
   ASSERT_TRUE(forced);
   EXPECT_EQ(forced->members, 2U);
   EXPECT_FALSE(look_at_job(store, job.keys(), "first"));

@@ -146,7 +146,7 @@ TEST_F(JobStatusTest, TellsAChangeThatIsUnderWay) {
   EXPECT_EQ(state(), "draining (w2 leaves)");
   EXPECT_THAT(status_text(status()), HasSubstr("  drain       inside the window: w2 leaves\n"));
 
-  job.write(job.keys().stop_request(), "everstep stop");
+  job.write(job.keys().stop_request(), to_text(elastic::RequestRecord{1, {3}, "everstep stop", 0}));
   EXPECT_EQ(state(), "stopping (w2 leaves)");
 }
 
@@ -216,19 +216,24 @@ TEST_F(JobStatusTest, LetsNobodyWriteToTheTerminal) {
   ASSERT_TRUE(json) << json.error();
 }
 
-TEST_F(JobStatusTest, WithTheSecretShowsOnlyThoseWhoKnowIt) {
+TEST_F(JobStatusTest, WithTheSecretShowsOnlyWhatThoseWroteWhoKnowIt) {
   const HandWrittenJob secret_job(store, "second", kSecret);
-  secret_job.add_worker(1);
-  elastic::MemberRecord forged = secret_job.add_worker(2);
+  secret_job.train();
+  elastic::MemberRecord forged = secret_job.add_worker(3);
   forged.address = "6.6.6.6:666";
-  secret_job.write(secret_job.keys().member(forged.id), to_text(forged));
-  const auto view = look_at_job(store, secret_job.keys(), "second");
-  ASSERT_TRUE(view);
-  EXPECT_EQ(read_job_status(*view, "second", {}).workers.size(), 2U);
-  const JobStatus checked = read_job_status(*view, "second", JobSecret::of(kSecret));
-  ASSERT_EQ(checked.workers.size(), 1U);
-  EXPECT_EQ(checked.workers.front().record.id, numbered(1));
+  secret_job.forge(secret_job.keys().member(forged.id), to_text(forged) + "\nseal " + std::string(64, '0') + "\n");
+  const auto status_with = [&](const JobSecret& secret) {
+    return read_job_status(*look_at_job(store, secret_job.keys(), "second"), "second", secret);
+  };
+  EXPECT_EQ(status_with({}).workers.size(), 3U) << "seals are taken off unseen";
+  EXPECT_EQ(status_with({}).state, "training");
+  const JobStatus checked = status_with(JobSecret::of(kSecret));
+  ASSERT_EQ(checked.workers.size(), 2U);
+  EXPECT_EQ(checked.state, "training");
   EXPECT_THAT(status_text(checked), HasSubstr("authenticity checked\n"));
+  secret_job.forge(secret_job.keys().head(), "garbage");
+  EXPECT_EQ(status_with(JobSecret::of(kSecret)).state, "damaged");
+  EXPECT_EQ(status_with(JobSecret::of(kSecret)).why, "its generation or its HEAD cannot be read, or is forged");
 }
 
 TEST_F(JobStatusTest, SurvivesKeysThatMakeNoSense) {
@@ -239,7 +244,7 @@ TEST_F(JobStatusTest, SurvivesKeysThatMakeNoSense) {
   EXPECT_EQ(status().workers.size(), 1U);
   EXPECT_EQ(status().leader(), nullptr);
   job.write(job.keys().generation(), "nonsense");
-  EXPECT_EQ(state(), "damaged (its generation or its HEAD cannot be read)");
+  EXPECT_EQ(state(), "damaged (its generation or its HEAD cannot be read, or is forged)");
   job.write(job.keys().spec(), "nonsense");
   EXPECT_EQ(state(), "damaged (its spec cannot be read)");
   EXPECT_FALSE(status_text(status()).empty());
