@@ -78,11 +78,11 @@ Command worker_command() {
       "state over and exits with 75; a second signal ends it at once. Peers on other hosts need --bind, and "
       "--advertise if they reach it under another address. Its log goes to standard error, or to a file in --output.\n"
       "On the host of the everstep train that started the job, the file job.conf in its --output names etcd and job.";
-  spec.examples = {
-      "everstep worker --etcd=http://127.0.0.1:2379 --job=first", "everstep worker --config=runs/first/job.conf",
-      "everstep worker --etcd=https://etcd-1:2379 --etcd-ca=ca.pem --job=first --secret-file=job.secret --bind=0.0.0.0 "
-      "--advertise=10.0.0.7 --port-range=4700-4799 --data=/mnt/corpus.bin --checkpoint-dir=/mnt/checkpoints "
-      "--notice=aws"};
+  spec.examples = {"everstep worker --etcd=http://127.0.0.1:2379 --job=first",
+                   "everstep worker --config=runs/first/job.conf",
+                   "everstep worker --etcd=https://etcd-1:2379 --etcd-ca=ca.pem --job=first --secret-file=job.secret "
+                   "--bind=10.0.0.7 --port-range=4700-4799 --data=/mnt/corpus.bin --checkpoint-dir=/mnt/checkpoints "
+                   "--notice=aws"};
   spec.options = worker_order_options();
   return {spec, run, {}, check};
 }
