@@ -52,12 +52,12 @@ TEST_F(ElasticEtcd, MayBeAwayForAWhile) {
 TEST_F(ElasticEtcd, ThatIsAwayForLongerThanTheLimitEndsTheJob) {
   elastic::EtcdCluster cluster;
   const Words options{"--etcd=" + urls(cluster), "--job=job", "--shapes=4=4x1", "--lease-ttl=2",
-                      "--etcd-outage-limit=6"};
+                      "--etcd-outage-limit=10"};
   ASSERT_TRUE(starts(4, options));
   cluster.freeze(0);
   std::this_thread::sleep_for(milliseconds(3000));
   const int saved = checkpoints();
-  EXPECT_TRUE(goes_on()) << "after the lease";
+  EXPECT_TRUE(goes_on(5)) << "after the lease";
   const Ended ended = expect_end(69);
   EXPECT_NE(ended.log.find("etcd has not answered for"), std::string::npos) << ended.log;
   EXPECT_EQ(checkpoints(), saved);
