@@ -19,7 +19,6 @@ namespace {
 
 using storage::Json;
 using testing::ElementsAre;
-using testing::IsEmpty;
 
 // Two workers that save, and committers that come and go.
 class CurveTest : public testing::Test {
@@ -168,10 +167,14 @@ TEST_F(CurveTest, IsLeftAloneByACommitterThatWasOvertaken) {
 }
 
 TEST_F(CurveTest, IsWrittenByOneAtATime) {
-  const auto other = store_.files.lock(storage::lineage_directory(kLineage) + "/metrics.lock");
-  ASSERT_TRUE(other) << other.error();
   commit(0, 2);
-  EXPECT_THAT(steps(), IsEmpty());
+  auto other = store_.files.lock(storage::lineage_directory(kLineage) + "/metrics.lock");
+  ASSERT_TRUE(other) << other.error();
+  commit(2, 3);
+  EXPECT_THAT(steps(), ElementsAre(1, 2)) << "another one is at it";
+  other->reset();
+  commit(3, 4);
+  EXPECT_THAT(steps(), ElementsAre(1, 2, 3, 4));
 }
 
 }  // namespace
