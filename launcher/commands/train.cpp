@@ -168,7 +168,7 @@ Outcome train_fixed(const Config& config, Streams& streams) {
   if (failure) return failure;
   std::string summary;
   failure = run_fixed(job, summary, streams);
-  return leave_word(job.directory, job.config, {summary}, std::move(failure));
+  return leave_word(job.directory, job.config, summary, std::move(failure));
 }
 
 bool is_fixed(const Config& config) { return config.setting("etcd").text == "none"; }

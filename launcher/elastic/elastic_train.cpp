@@ -16,7 +16,6 @@
 #include "launcher/elastic/etcd_server.h"
 #include "launcher/elastic/generation_report.h"
 #include "launcher/elastic/job_address.h"
-#include "launcher/elastic/job_requests.h"
 #include "launcher/elastic/job_setup.h"
 #include "launcher/elastic/job_summary.h"
 #include "launcher/elastic/kv_head_store.h"
@@ -66,9 +65,7 @@ class ElasticTrain {
     const SignalWatch signals;
     failure = open_job();
     if (!failure) failure = train(signals);
-    // What others work for is not to be begun a second time.
-    const bool is_over = !failure || !store_ || !JobRequests(*store_, elastic::Keys(job_)).has_others({});
-    return leave_word(run_.directory, config_, {summary_, is_over}, std::move(failure));
+    return leave_word(run_.directory, config_, summary_, std::move(failure));
   }
 
  private:

@@ -75,22 +75,22 @@ std::optional<RunWord> read_run_word(const RunDirectory& directory) {
   return word ? std::optional(std::move(word).value()) : std::nullopt;
 }
 
-Outcome leave_word(const RunDirectory& directory, const Config& config, const RunEnding& last, Outcome outcome) {
+Outcome leave_word(const RunDirectory& directory, const Config& config, const std::string& summary, Outcome outcome) {
   RunWord word;
   word.state = state_of(outcome);
   word.ended_ms = wall_clock_ms();
-  word.summary = last.summary;
+  word.summary = summary;
   if (config.is_set("checkpoint-dir")) {
     word.checkpoint_dir = std::filesystem::absolute(*config.setting("checkpoint-dir").text).lexically_normal().string();
   }
-  if (outcome && last.job_is_over && !word.checkpoint_dir.empty() && has_checkpoint(word.checkpoint_dir, config)) {
+  if (outcome && !word.checkpoint_dir.empty() && has_checkpoint(word.checkpoint_dir, config)) {
     word.resume = resume_command(config);
   }
   if (outcome) {
     word.error = outcome->error.message;
     word.exit_code = static_cast<int>(outcome->exit_code);
   }
-  if (!word.resume.empty() && last.summary.find(word.resume) == std::string::npos) {
+  if (!word.resume.empty() && summary.find(word.resume) == std::string::npos) {
     std::string& hint = outcome->error.hint;
     hint += (hint.empty() ? "" : "; ") + word.resume + " goes on";
   }

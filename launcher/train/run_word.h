@@ -32,14 +32,10 @@ Result<RunWord> parse_run_word(std::string_view text);
 // Nothing: the run has left none.
 std::optional<RunWord> read_run_word(const RunDirectory& directory);
 
-struct RunEnding {
-  std::string summary{};    // as it was printed; empty: there was none
-  bool job_is_over = true;  // nobody else works for it
-};
-
-// Leaves word of a run that ends like this. A failure gets the command that goes on as its hint, if a checkpoint was
-// saved, the job is over and the summary has not told it. Returns the outcome for the user.
-Outcome leave_word(const RunDirectory& directory, const Config& config, const RunEnding& last, Outcome outcome);
+// Leaves word of a run that ends like this, with what it printed as its summary (empty: nothing). A failure gets the
+// command that goes on as its hint, if a checkpoint was saved and the summary has not told it; where others still work
+// for the job, that command joins them. Returns the outcome for the user.
+Outcome leave_word(const RunDirectory& directory, const Config& config, const std::string& summary, Outcome outcome);
 
 // Held on a run's directory by the `everstep train` that runs there, until it ends in whatever way.
 class RunLock {

@@ -42,7 +42,7 @@ class EndedRunTest : public CommandFiles {
 
 TEST_F(EndedRunTest, IsToldFromItsFiles) {
   const Failure stopped({ErrorCode::kCancelled, "stopped after 20 of 100 steps: SIGINT", ""});
-  leave_word(directory(), config(), {"steps      20\n"}, stopped);
+  leave_word(directory(), config(), "steps      20\n", stopped);
   const CommandRun told = status();
   EXPECT_EQ(told.exit_code, 0) << told.log;
   EXPECT_THAT(told.out, StartsWith("job job: stopped\n  step        20 of 100, loss 2.2500\n  HEAD        step 20, "));
@@ -56,7 +56,7 @@ TEST_F(EndedRunTest, IsToldFromItsFiles) {
 }
 
 TEST_F(EndedRunTest, NeedsNoCommandToGoOnWhenItIsFinished) {
-  leave_word(directory(), config(), {"steps      100\n"}, {});
+  leave_word(directory(), config(), "steps      100\n", {});
   EXPECT_THAT(status().out, StartsWith("job job: finished\n"));
   EXPECT_THAT(status().out, HasSubstr("  ended       all steps are made, exit code 0, "));
   EXPECT_THAT(status().out, Not(HasSubstr("resume")));
@@ -94,7 +94,7 @@ TEST_F(EndedRunTest, IsNoneWhileSomebodyHoldsItsDirectory) {
 }
 
 TEST_F(EndedRunTest, AnswersWhoeverAsksSomethingOfIt) {
-  leave_word(directory(), config(), {}, {});
+  leave_word(directory(), config(), "", {});
   for (const char* command : {"stop", "scale", "drain"}) {
     std::vector<std::string> args{command, "--dir=" + path("run")};
     if (args.front() != "stop") args.emplace_back("2");
@@ -105,17 +105,16 @@ TEST_F(EndedRunTest, AnswersWhoeverAsksSomethingOfIt) {
 
 TEST_F(EndedRunTest, LeavesTheCommandThatGoesOnWithAFailure) {
   const Error lost{ErrorCode::kUnavailable, "etcd does not answer", ""};
-  const Outcome told = leave_word(directory(), config(), {}, Failure(lost));
+  const Outcome told = leave_word(directory(), config(), "", Failure(lost));
   ASSERT_TRUE(told);
   EXPECT_EQ(told->error.hint, resume() + " goes on");
   EXPECT_EQ(told->exit_code, ExitCode::kUnreachable);
-  const Outcome hinted = leave_word(directory(), config(), {}, Failure({lost.code, lost.message, "look at its log"}));
+  const Outcome hinted = leave_word(directory(), config(), "", Failure({lost.code, lost.message, "look at its log"}));
   EXPECT_EQ(hinted->error.hint, "look at its log; " + resume() + " goes on");
-  EXPECT_EQ(leave_word(directory(), config(), {"resume     " + resume() + "\n"}, Failure(lost))->error.hint, "")
+  EXPECT_EQ(leave_word(directory(), config(), "resume     " + resume() + "\n", Failure(lost))->error.hint, "")
       << "the summary has told it";
-  EXPECT_EQ(leave_word(directory(), config(), {"", false}, Failure(lost))->error.hint, "") << "others work for it";
   std::filesystem::remove_all(path("run/checkpoints"));
-  EXPECT_EQ(leave_word(directory(), config(), {}, Failure(lost))->error.hint, "") << "nothing was saved";
+  EXPECT_EQ(leave_word(directory(), config(), "", Failure(lost))->error.hint, "") << "nothing was saved";
 }
 
 TEST(RunWord, ReadsBackWhatItWrote) {
