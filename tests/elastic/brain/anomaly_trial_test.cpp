@@ -99,7 +99,7 @@ TEST(AnomalyTrial, IsOverWhenItsWindowIs) {
 class Trying : public testing::Test {
  protected:
   Trying() {
-    const HeadRecord head{1, {1}, {12 * kWindow}, std::string(64, 'a'), "document"};
+    const HeadRecord head{1, {0}, {12 * kWindow}, std::string(64, 'a'), "document"};  // of a job before this one
     cluster.write({{}, {put(cluster.keys().head(), to_text(head))}});
     for (const int number : {1, 2, 3}) cluster.add(number);
     cluster.settle(3000);
