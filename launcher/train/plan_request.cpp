@@ -11,7 +11,6 @@
 #include "scheduler/model_shape.h"
 #include "scheduler/partition.h"
 #include "scheduler/schedule_summary.h"
-#include "trainer/fixed_point.h"
 
 namespace everstep::launcher {
 namespace {
@@ -303,10 +302,6 @@ PlanRequest read_plan_request(const Config& config, const Device& device, int mo
   request.model = reader.model();
   request.stash = reader.flag("stash");
   if (reader.flag("reproducible")) request.accumulation = trainer::Accumulation::kFixedPoint;
-  if (request.accumulation == trainer::Accumulation::kFixedPoint &&
-      request.wishes.window > trainer::kFixedPointAddends) {
-    reader.refuse("window", "with --reproducible it is at most " + std::to_string(trainer::kFixedPointAddends));
-  }
   if (request.stash && request.wishes.kind != ScheduleKind::kAmdp) {
     reader.refuse("stash", "only --schedule=amdp has two versions of the weights");
   }
