@@ -9,12 +9,10 @@ namespace everstep::elastic {
 namespace {
 
 constexpr Tick kMillisecond = kTicksPerSecond / 1000;
-constexpr Tick kCatchUpLimit = kTicksPerSecond;        // then act on the view as it is: a compare will tell
-constexpr Tick kLeadStagger = 100 * kMillisecond;      // between those who would like to lead
-constexpr Tick kOrphanPatience = 2 * kTicksPerSecond;  // for a leader that is no member to go with its lease
-constexpr Tick kTrustIntervals = 20;                   // that a spare's speed is believed: ten minutes as a rule
-constexpr std::size_t kMostCompared = 100;             // members in one transaction, changed ones first
-constexpr Tick kStartPatience = 5 * kTicksPerSecond;   // for workers that are started together with the job
+constexpr Tick kCatchUpLimit = kTicksPerSecond;       // then act on the view as it is: a compare will tell
+constexpr Tick kTrustIntervals = 20;                  // that a spare's speed is believed: ten minutes as a rule
+constexpr std::size_t kMostCompared = 100;            // members in one transaction, changed ones first
+constexpr Tick kStartPatience = 5 * kTicksPerSecond;  // for workers that are started together with the job
 
 // Ascending.
 std::vector<WorkerId> holders_of(const BaseChoice& base, const std::map<WorkerId, HeldRecord>& held) {
@@ -93,6 +91,9 @@ void Coordinator::on_reply(const Replied& event, Tick now) {
     broken_->has_asked = broken_->has_looked = false;
   }
   was_refused_ = !event.reply->succeeded;
+  if (event.reply->succeeded) {
+    for (std::string& told : pending_->events) decision_.effects.emplace_back(Note{std::move(told)});
+  }
   pending_.reset();
 }
 
@@ -100,53 +101,6 @@ bool Coordinator::is_caught_up(const View& view, Tick now) {
   if (view.revision() >= known_ || now >= known_since_ + kCatchUpLimit) return true;
   wake(known_since_ + kCatchUpLimit);
   return false;
-}
-
-bool Coordinator::leads(const View& view) const {
-  const auto leader = read_leader(view, options_.keys);
-  return leader && leader->id == options_.self;
-}
-
-// A checkpoint is committed by a generation that is there, so what disagrees with HEAD is an old value, or gen was
-// deleted.
-bool Coordinator::may_decide(const Situation& seen) {
-  const auto is_behind = [&](const HeadRecord& head) {
-    return seen.generation ? seen.generation->group.attempt.generation < head.generation
-                           : head.generation >= options_.first_generation;
-  };
-  const bool is_damaged = seen.is_damaged || (seen.head && is_behind(*seen.head));
-  if (is_damaged && !said_damaged_) {
-    LogLine event("records_damaged");
-    event.add("reason", "gen and HEAD cannot be read, are forged or contradict each other: nothing is decided");
-    event.add("hint", "find out who may write to the job's etcd, then everstep job rm, and everstep resume");
-    decision_.effects.emplace_back(Note{event.text()});
-  }
-  said_damaged_ = is_damaged;
-  if (is_damaged) state_ = "damaged";
-  return !is_damaged;
-}
-
-// The smallest incarnations try first, so that not everybody asks the store at once.
-void Coordinator::try_to_lead(const View& view, Tick now) {
-  forget();
-  const Revision leader = view.modified(options_.keys.leader());
-  if (leader != 0 && !orphaned_since_) {
-    orphaned_since_ = now;
-    decision_.effects.emplace_back(LookAgain{});  // its member key may only be missing in this view
-  }
-  if (leader != 0 && now < *orphaned_since_ + kOrphanPatience) return wake(*orphaned_since_ + kOrphanPatience);
-  const std::string own = options_.keys.member(options_.self);
-  const KeyValue* self = view.find(own);
-  if (self == nullptr) return;
-  if (!vacant_since_) vacant_since_ = now;
-  Tick rank = 0;
-  for (const KeyValue* member : view.below(options_.keys.members())) rank += member->key < own ? 1 : 0;
-  const Tick turn = *vacant_since_ + std::min<Tick>(rank, 10) * kLeadStagger;
-  if (now < turn) return wake(turn);
-  Txn txn{{modified_at(options_.keys.leader(), leader), created_at(own, self->created)},
-          {put(options_.keys.leader(), to_text(LeaderRecord{options_.self, self->created}), options_.lease)}};
-  vacant_since_ = now;
-  send(std::move(txn), "lead");
 }
 
 void Coordinator::forget() {

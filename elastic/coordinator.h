@@ -34,8 +34,8 @@ struct CoordinatorOptions {
   Tick held_limit = 0;       // how long to wait for survivors to say what they hold, besides a window
   // A host that lost so many workers within the span is shut out from joining for 1 s, then 2, 4 … 600 s; 0: never. One
   // that loses none for a span per time that it was shut out starts anew; a new leader counts that time from its own
-  // beginning. So is a worker that nobody could connect to and that comes back at the same address, for 5, 10, 20 … 600
-  // s: it stands by, and the others go on.
+  // beginning. A worker that nobody could connect to and that comes back at the same address is shut out likewise, for
+  // 5, 10, 20 … 600 s: it stands by, and the others go on.
   int quarantine_deaths = 3;
   Tick quarantine_span = 600 * kTicksPerSecond;
 
@@ -94,6 +94,7 @@ class Coordinator {
     std::string what;  // for people
     std::optional<Tick> retry_at{};
     bool went_unanswered = false;
+    std::vector<std::string> events{};  // to be told once it has happened
   };
   struct Broken {
     Tick since = 0;        // and since the store answers again: whoever cannot write cannot say what it holds
@@ -119,6 +120,7 @@ class Coordinator {
 
   void on_reply(const Replied& event, Tick now);
   void try_to_lead(const View& view, Tick now);
+  void depose_orphan(const View& view, Tick now);
   bool may_decide(const Situation& seen);
   void forget();
   bool is_caught_up(const View& view, Tick now);
@@ -142,7 +144,7 @@ class Coordinator {
   void recover(const Situation& seen, Tick now, Tick window_time);
   void let_leavers_go(const Situation& seen);
   bool evict_outcasts(const Situation& seen);
-  void tell_of_eviction(const Situation& seen, const MemberRecord& member);
+  std::string eviction_event(const Situation& seen, const MemberRecord& member) const;
   std::vector<WorkerId> silent_survivors(const Situation& seen) const;
 
   // coordinator_anomaly.cpp

@@ -49,7 +49,8 @@ void Coordinator::recover(const Situation& seen, Tick now, Tick window_time) {
   // While the store takes no writes nobody can say anything.
   if (!all_said && !std::exchange(broken_->has_asked, true)) {
     Txn txn = as_leader(seen);
-    txn.then = {put(options_.keys.leader(), to_text(LeaderRecord{options_.self}), options_.lease)};
+    const LeaderRecord same{options_.self, seen.members.at(options_.self).created};
+    txn.then = {put(options_.keys.leader(), to_text(same), options_.lease)};
     return send(std::move(txn), "see whether the store takes writes");
   }
   // What nobody else has would be lost with an event that was.
@@ -104,17 +105,18 @@ void Coordinator::let_leavers_go(const Situation& seen) {
   if (leaves && !seen.drain) drain(seen, {.saves = true, .reason = "too few are left to go on"});
 }
 
-void Coordinator::tell_of_eviction(const Situation& seen, const MemberRecord& member) {
+std::string Coordinator::eviction_event(const Situation& seen, const MemberRecord& member) const {
   std::string by;
   for (const auto& [suspect, reporter] : seen.suspicions) {
     if (suspect == member.id) by += (by.empty() ? "" : ", ") + name_of(reporter);
   }
-  note(LogLine("evicted")
-           .add("worker", member.name)
-           .add("host", member.host)
-           .add("address", member.address)
-           .add("reason", by.empty() ? "it cannot reach others that reach each other" : "it does not answer " + by)
-           .add("hint", "its log and the network between these hosts say why; it may come back"));
+  return LogLine("evicted")
+      .add("worker", member.name)
+      .add("host", member.host)
+      .add("address", member.address)
+      .add("reason", by.empty() ? "it cannot reach others that reach each other" : "it does not answer " + by)
+      .add("hint", "its log and the network between these hosts say why; it may come back")
+      .text();
 }
 
 bool Coordinator::evict_outcasts(const Situation& seen) {
@@ -125,6 +127,7 @@ bool Coordinator::evict_outcasts(const Situation& seen) {
   if (!has_begun) judged_ = outcasts(seen.live_workers(), seen.suspicions, answered);
   Txn txn = as_leader(seen);
   std::string names;
+  std::vector<std::string> events;
   constexpr std::size_t kMostAtOnce = 50;
   for (const WorkerId& id : judged_) {
     const auto member = seen.members.find(id);
@@ -136,10 +139,11 @@ bool Coordinator::evict_outcasts(const Situation& seen) {
     }
     txn.then.push_back(remove(options_.keys.member(id)));
     names += " " + name_of(id);
-    tell_of_eviction(seen, member->second.record);
+    events.push_back(eviction_event(seen, member->second.record));
   }
   if (txn.then.empty()) return false;
   send(std::move(txn), "evict" + names);
+  pending_->events = std::move(events);
   return true;
 }
 

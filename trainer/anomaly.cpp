@@ -119,8 +119,8 @@ std::string skip_reason(double norm_limit, double norm, Accumulation accumulatio
   }
   std::string reason = "the gradient was not finite";
   if (accumulation == Accumulation::kFixedPoint) {
-    reason += ", or had an element of " + shortest_text(kFixedPointRange) +
-              " or more, which the sums of --reproducible cannot hold";
+    reason += ", or a minibatch's part of it had an element of " + shortest_text(kFixedPointRange) +
+              " / --window or more, which the sums of --reproducible cannot hold";
   }
   return reason;
 }

@@ -5,24 +5,36 @@
 #include <utility>
 
 #include "elastic/sealed_store.h"
+#include "launcher/elastic/elastic_defaults.h"
 #include "launcher/elastic/job_secret.h"
 #include "launcher/elastic/job_setup.h"
+#include "launcher/train/resume_command.h"
 
 namespace everstep::launcher {
 
 Outcome open_job_tool(const Config& config, JobTool& tool) {
   Outcome failure;
   tool.address = read_named_job(config, failure);
-  const std::string secret = read_secret(config, failure);
+  tool.secret = read_secret(config, failure);
   if (!failure) failure = connect_to(tool.address, config, tool.store);
   if (failure) return failure;
-  const auto found = find_job(*tool.store, tool.address.job, secret);
+  const auto found = find_job(*tool.store, tool.address.job, tool.secret);
   if (!found) return blame_job(tool.address, config, found.error());
   if (*found) tool.store = std::make_unique<elastic::SealedStore>(std::move(tool.store), (*found)->seal);
   auto view = look_at_job(*tool.store, tool.keys(), tool.address.job);
   if (!view) return blame_job(tool.address, config, view.error());
   tool.view = std::move(view).value();
   return {};
+}
+
+std::string resume_command(const JobStatus& status, const EtcdAddress& etcd, const Config& config) {
+  const std::string checkpoints = checkpoints_of(status);
+  if (checkpoints.empty() || !status.head) return {};
+  std::string command = "everstep resume --from=" + shell_word(checkpoints) + " --etcd=" + joined_urls(etcd);
+  for (const auto& [name, path] : certificate_settings(etcd)) command += " --" + name + "=" + shell_word(path);
+  if (etcd.allow_plain_text) command += " --etcd-plain-text";
+  if (config.is_set("secret-file")) command += " --secret-file=" + shell_word(*config.setting("secret-file").text);
+  return command;
 }
 
 OptionSpec secret_option() {

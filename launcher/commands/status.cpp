@@ -7,11 +7,11 @@
 
 #include "base/log_line.h"
 #include "launcher/commands/commands.h"
+#include "launcher/commands/job_tool.h"
 #include "launcher/elastic/ended_run.h"
 #include "launcher/elastic/job_address.h"
 #include "launcher/elastic/job_list.h"
 #include "launcher/elastic/job_status.h"
-#include "launcher/train/resume_command.h"
 #include "launcher/train/signal_watch.h"
 
 namespace everstep::launcher {
@@ -93,7 +93,7 @@ class StatusReader {
     JobStatus status = read_job_status(*view, address_.job, request_.secret);
     const bool is_idle = status.state == "stopped" || status.state == "no workers";
     // Whoever asks by the run's directory is told by its files.
-    if (is_idle && request_.directory.empty()) status.resume = resume_of(status);
+    if (is_idle && request_.directory.empty()) status.resume = resume_command(status, address_.etcd, config_);
     seen.is_over = status.is_over();
     seen.text = request_.json ? line(status_json(status)) : status_text(status, columns_);
     return seen;
@@ -129,14 +129,6 @@ class StatusReader {
     Outcome failure;
     address_ = read_job_address(config_, failure);
     return failure ? failure : connect_to(address_, config_, store_);
-  }
-
-  std::string resume_of(const JobStatus& status) const {
-    const std::string checkpoints = checkpoints_of(status);
-    if (checkpoints.empty() || !status.head) return {};
-    std::string urls;
-    for (const std::string& url : address_.etcd.urls) urls += (urls.empty() ? "" : ",") + url;
-    return "everstep resume --from=" + shell_word(checkpoints) + " --etcd=" + urls;
   }
 
   std::string line(const storage::Json& json) const { return to_text(json, request_.watch_ms ? 0 : 2) + "\n"; }

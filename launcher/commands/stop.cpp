@@ -12,8 +12,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLook{100};
-// An etcd that says nothing so many times in a row is gone: the job's own goes with the job.
-constexpr int kGone = 5;
 
 Outcome refuse_idle_job(const JobTool& tool, const Config& config) {
   if (tool.view.find(tool.keys().finished()) != nullptr) {
@@ -26,19 +24,20 @@ Outcome refuse_idle_job(const JobTool& tool, const Config& config) {
 }
 
 // What the run has printed in the end, as everstep train leaves it in its directory; else what its files tell.
-std::string told_by_files(const std::string& directory, Clock::time_point limit) {
+std::string told_by_files(const std::string& directory, const std::string& secret, Clock::time_point limit) {
   while (RunLock::is_held(directory) && Clock::now() < limit) std::this_thread::sleep_for(kLook);
-  const auto run = read_ended_run(directory, "");
+  const auto run = read_ended_run(directory, secret);
   if (!run) return {};
   return run->word.summary.empty() ? ended_run_text(*run) : run->word.summary;
 }
 
 // What etcd tells of a job that nobody works for any more.
-std::string told_by_etcd(const JobTool& tool) {
+std::string told_by_etcd(const JobTool& tool, const Config& config) {
   const auto view = look_at_job(*tool.store, tool.keys(), tool.address.job);
   if (!view) return {};
-  const JobStatus status = read_job_status(*view, tool.address.job, {});
+  JobStatus status = read_opened_status(*view, tool.address.job, config.is_set("secret-file"));
   if (!status.head) return {};
+  status.resume = resume_command(status, tool.address.etcd, config);
   return status_text(status);
 }
 
@@ -58,12 +57,13 @@ Outcome run(const Config& config, Streams& streams) {
   const std::string members = tool.keys().members();
   JobWait until{*wait, what + " has not stopped",
                 [&](const elastic::View& view) { return view.below(members).empty(); }};
-  int unanswered = 0;
-  until.is_over = [&] { return ++unanswered == kGone; };
+  const std::string& directory = tool.address.directory;
+  // A run that was killed meanwhile has taken its own etcd along.
+  until.is_over = [&] { return !directory.empty() && !RunLock::is_held(directory); };
   const Status stopped = tool.wait(std::move(until));
   if (!stopped) return stopped.error();
-  const std::string& directory = tool.address.directory;
-  streams.out << what << " has stopped\n" << (directory.empty() ? told_by_etcd(tool) : told_by_files(directory, limit));
+  streams.out << what << " has stopped\n"
+              << (directory.empty() ? told_by_etcd(tool, config) : told_by_files(directory, tool.secret, limit));
   return {};
 }
 

@@ -70,14 +70,24 @@ void set_setting(Config& config, std::string_view name, std::string text, Source
   setting.source = source;
 }
 
-void set_etcd_address(Config& config, const EtcdAddress& etcd) {
+std::string joined_urls(const EtcdAddress& etcd) {
   std::string urls;
   for (const std::string& url : etcd.urls) urls += (urls.empty() ? "" : ",") + url;
-  set_setting(config, "etcd", urls);
+  return urls;
+}
+
+std::vector<std::pair<std::string, std::string>> certificate_settings(const EtcdAddress& etcd) {
+  std::vector<std::pair<std::string, std::string>> settings;
   for (const auto& [name, path] : {std::pair("etcd-ca", &etcd.ca_path), std::pair("etcd-cert", &etcd.certificate_path),
                                    std::pair("etcd-key", &etcd.key_path)}) {
-    if (!path->empty()) set_setting(config, name, *path);
+    if (!path->empty()) settings.emplace_back(name, *path);
   }
+  return settings;
+}
+
+void set_etcd_address(Config& config, const EtcdAddress& etcd) {
+  set_setting(config, "etcd", joined_urls(etcd));
+  for (auto& [name, path] : certificate_settings(etcd)) set_setting(config, name, std::move(path));
 }
 
 Config with_elastic_defaults(Config config, const EtcdAddress& etcd, std::uint64_t lineage, Outcome& failure) {

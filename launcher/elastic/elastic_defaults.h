@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "launcher/config.h"
 #include "launcher/elastic/elastic_options.h"
@@ -10,6 +13,11 @@ namespace everstep::launcher {
 // Replaces the text of a setting; and where it is from.
 void set_setting(Config& config, std::string_view name, std::string text);
 void set_setting(Config& config, std::string_view name, std::string text, Source source);
+
+// As --etcd takes them: "https://a:2379,https://b:2379".
+std::string joined_urls(const EtcdAddress& etcd);
+// The options that name certificates, with their values, as far as there are any.
+std::vector<std::pair<std::string, std::string>> certificate_settings(const EtcdAddress& etcd);
 
 // The options that name these servers, and who we are to them.
 void set_etcd_address(Config& config, const EtcdAddress& etcd);

@@ -148,9 +148,8 @@ class ElasticWorker {
 
   // Peers that cannot call this worker, or the other way round, would find out one after the other.
   Status check_address() {
-    constexpr std::chrono::seconds kDeadline{5};
     const Reach self{order_.etcd.urls, known_host(), listener_->address()};
-    const auto members = kv_->transact({{}, {elastic::list(keys_.members())}, {}}, kDeadline);
+    const auto members = transact_patiently(*kv_, {{}, {elastic::list(keys_.members())}, {}});
     if (!members) return members.error();
     std::vector<elastic::MemberRecord> others;
     for (const elastic::KeyValue& item : members->reads.at(0)) {

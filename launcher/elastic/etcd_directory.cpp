@@ -28,7 +28,9 @@ bool has_its_name(const std::filesystem::path& path) {
 int lock(const std::filesystem::path& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (file < 0 || ::flock(file, LOCK_EX | LOCK_NB) == 0) return file;
+  const int reason = errno;
   ::close(file);
+  errno = reason;
   return -1;
 }
 

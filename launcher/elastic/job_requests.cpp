@@ -6,6 +6,7 @@
 #include "elastic/records.h"
 #include "elastic/view.h"
 #include "launcher/elastic/job_control.h"
+#include "launcher/elastic/patient_store.h"
 
 namespace everstep::launcher {
 namespace {
@@ -18,7 +19,7 @@ Status status_of(const Result<elastic::TxnReply>& reply) { return reply ? Status
 
 Result<elastic::TxnReply> JobRequests::transact(const elastic::Txn& txn) {
   auto reply = store_.transact(txn, kDeadline);
-  was_answered_ = reply.ok();
+  was_answered_ = reply.ok() || !is_silence(reply.error());
   return reply;
 }
 

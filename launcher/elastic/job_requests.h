@@ -36,7 +36,7 @@ class JobRequests {
   // Whether all who worked for the job have ended it, as it was asked to.
   bool is_stopped();
 
-  // Whether etcd did what the last call wanted.
+  // Whether etcd answered the last call, if only with a refusal.
   bool was_answered() const { return was_answered_; }
 
  private:

@@ -248,12 +248,15 @@ const WorkerStatus* JobStatus::leader() const {
 }
 
 JobStatus read_job_status(const elastic::View& stored, const std::string& job, const JobSecret& secret) {
+  return read_opened_status(opened(stored, elastic::Keys(job), secret), job, secret.is_set());
+}
+
+JobStatus read_opened_status(const elastic::View& view, const std::string& job, bool is_checked) {
   const elastic::Keys keys(job);
-  const elastic::View view = opened(stored, keys, secret);
   const Situation seen = read_situation(view, keys);
   JobStatus status;
   status.job = job;
-  status.is_checked = secret.is_set();
+  status.is_checked = is_checked;
   status.spec = read_spec(view, keys);
   status.progress = read_record(view, keys.progress(), &elastic::parse_progress);
   status.generation = seen.generation;

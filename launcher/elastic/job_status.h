@@ -71,6 +71,9 @@ struct JobStatus {
 // Pure. `stored` holds the job's live keys as the store does, sealed or not, and may hold more.
 JobStatus read_job_status(const elastic::View& stored, const std::string& job, const JobSecret& secret);
 
+// Likewise, of keys as a sealed store tells them. `is_checked`: with the job's secret.
+JobStatus read_opened_status(const elastic::View& view, const std::string& job, bool is_checked);
+
 // The job's checkpoints as its spec names them, "DIR/JOB"; empty: the spec cannot be read.
 std::string checkpoints_of(const JobStatus& status);
 

@@ -63,7 +63,7 @@ void add_progress(const JobStatus& status, Lines& lines) {
   const elastic::ProgressRecord& progress = *status.progress;
   lines.add("step", std::to_string(progress.step) + " of " + std::to_string(progress.steps) + ", loss " +
                         loss_text(progress.loss) + left_text(progress));
-  lines.add("update", "learning rate " + shortest_text(progress.learning_rate) + ", gradient norm " +
+  lines.add("update", "learning rate " + rate_text(progress.learning_rate) + ", gradient norm " +
                           loss_text(progress.gradient_norm) + validation_text(progress) + skipped_text(progress));
   lines.add("speed", (std::isfinite(progress.tokens_per_second) ? speed_text(progress.tokens_per_second) : "unknown") +
                          ", busy " + share_text(progress.busy) + ", goodput " + share_text(progress.goodput));

@@ -77,8 +77,7 @@ Failure lost_without_etcd(const JobEnd& job, const RunReporter& reporter) {
   failure.error.message += newest
                                ? "; the newest checkpoint is of step " + std::to_string(newest->manifest.version.value)
                                : "; there is no checkpoint yet";
-  if (newest)
-    failure.error.hint = "everstep resume --from=" + job.run.request.checkpoints->store.path() + " goes on from it";
+  if (newest) failure.error.hint.clear();  // the command that goes on from it follows
   return failure;
 }
 

@@ -22,7 +22,8 @@ std::chrono::milliseconds RestartPause::after_life_of(std::chrono::nanoseconds l
 bool is_worth_a_restart(const WorkerFate& fate) {
   if (!fate.wait_status || !WIFEXITED(*fate.wait_status)) return true;
   const auto code = static_cast<ExitCode>(WEXITSTATUS(*fate.wait_status));
-  return code != ExitCode::kUsage && code != ExitCode::kConfiguration;
+  // Damage does not go away, and another process would not know what this one has seen.
+  return code != ExitCode::kUsage && code != ExitCode::kConfiguration && code != ExitCode::kDamagedCheckpoint;
 }
 
 void describe_end(int wait_status, LogLine& event) {

@@ -33,7 +33,6 @@ bool is_worker_name(std::string_view name) {
          name.front() != '_' && std::all_of(name.begin(), name.end(), fits);
 }
 
-// A secret that a person would not see on the command line, or nothing.
 Result<std::string> own_data_digest(const TrainRequest& request) {
   if (!request.data) return std::string();
   return data_digest(request.data->path, *storage::make_openssl_hashing());

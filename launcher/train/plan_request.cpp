@@ -289,7 +289,7 @@ std::vector<OptionSpec> wish_options() {
                "copy of what each worker owns, and two on each of K others; 0: none"},
       {.name = "memory-gib",
        .value_name = "X",
-       .help = "Memory of one worker for training; if not set, an equal share of the host's"},
+       .help = "Memory of one worker for training; if not set, an equal share of the host's, or with --device=gpu 40"},
       {.name = "reproducible", .help = "Sum gradients so that no plan changes a bit"},
       {.name = "stash", .help = "AMDP: keep the old weights too, so that a backward uses those of its forward"},
   };

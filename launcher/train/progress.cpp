@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 
+#include "base/check.h"
 #include "base/log_line.h"
 #include "base/text.h"
 
@@ -16,6 +18,14 @@ std::string two_digits(std::int64_t number) { return (number < 10 ? "0" : "") + 
 
 double seconds_left(const trainer::StepReport& report, const RunStatistics& statistics, std::int64_t steps) {
   return static_cast<double>(steps - report.step) * statistics.recent_seconds_per_step();
+}
+
+std::string rate_text(double rate) {
+  std::array<char, 32> buffer{};
+  const auto [end, error] =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), rate, std::chars_format::general, 4);
+  EVERSTEP_CHECK(error == std::errc(), "a rate that is too long to write");
+  return {buffer.data(), end};
 }
 
 std::string loss_text(double loss) { return std::isfinite(loss) ? fixed_text(loss, 4) : "not finite"; }
@@ -57,7 +67,7 @@ std::string progress_event(const trainer::StepReport& report, const RunStatistic
   if (generation) event.add("generation", generation->value);
   event.add("loss", loss_text(report.loss));
   if (validation_loss) event.add("validation_loss", loss_text(*validation_loss));
-  event.add("learning_rate", report.learning_rate).add("gradient_norm", loss_text(report.gradient_norm));
+  event.add("learning_rate", rate_text(report.learning_rate)).add("gradient_norm", loss_text(report.gradient_norm));
   if (report.skipped_in_all > 0) event.add("skipped", report.skipped_in_all);
   return event.add("tokens_per_s", fixed_text(statistics.last_tokens_per_s(), 0))
       .add("busy", fixed_text(report.busy, 3))

@@ -26,6 +26,9 @@ std::string skipped_event(const trainer::StepReport& report, trainer::Accumulati
 // "2.4153", or that it is not finite.
 std::string loss_text(double loss);
 
+// A learning rate, to four digits: "0.002193".
+std::string rate_text(double rate);
+
 // "42s", "3m05s", "2h07m", "5d03h".
 std::string duration_text(double seconds);
 

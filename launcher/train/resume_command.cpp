@@ -12,9 +12,9 @@ namespace everstep::launcher {
 namespace {
 
 // What a resumed run needs again: no checkpoint stores it.
-constexpr std::array<std::string_view, 13> kOfTheHost{
+constexpr std::array<std::string_view, 14> kOfTheHost{
     "etcd",      "etcd-ca",    "etcd-cert", "etcd-key", "etcd-plain-text", "secret-file", "bind",
-    "advertise", "port-range", "metrics",   "notice",   "notice-url",      "restart"};
+    "advertise", "port-range", "metrics",   "notice",   "notice-url",      "restart",     "memory-gib"};
 
 std::string shown_path(const std::string& path) {
   std::error_code ignored;
@@ -37,10 +37,10 @@ std::string resume_command(const Config& config) {
   const StoreLocation location{*config.setting("checkpoint-dir").text, *config.setting("job").text, ""};
   std::string command = "everstep resume --from=" + shell_word(shown_path(location.path()));
   for (const OptionSpec& option : train_options()) {
-    const auto& text = config.setting(option.name).text;
+    const Setting& setting = config.setting(option.name);
     const bool is_of_host = std::find(kOfTheHost.begin(), kOfTheHost.end(), option.name) != kOfTheHost.end();
-    if (!is_of_host || !text || text == option.default_value()) continue;
-    command.append(" --").append(option.name).append("=").append(shell_word(*text));
+    const bool is_given = setting.text && setting.source != Source::kDefault && setting.text != option.default_value();
+    if (is_of_host && is_given) command.append(" --").append(option.name).append("=").append(shell_word(*setting.text));
   }
   return command;
 }

@@ -70,7 +70,8 @@ TEST_F(Leading, IsTakenOverFromALeaderThatIsNoMember) {
     const Decision later = waiting.step(Looked{}, view, *first.wake_at + kTicksPerSecond, 0);
     ASSERT_NE(sent(later), nullptr);
     EXPECT_EQ(sent(later)->txn.compares.front(), modified_at(keys.leader(), 8));
-    EXPECT_EQ(sent(later)->txn.then.front().value, to_text(LeaderRecord{worker(1), 2}));
+    EXPECT_EQ(sent(later)->txn.then.front(), remove(keys.leader())) << "so that the next one's is created anew";
+    EXPECT_EQ(sent(later)->txn.compares.back(), created_at(keys.member(ghost), view.created(keys.member(ghost))));
   }
 }
 

@@ -88,7 +88,7 @@ TEST_F(ElasticSkips, AreToldAtOnceAndEndTheJobWhenTheyAreTooManyInARow) {
   EXPECT_THAT(ended.log, HasSubstr("7 updates in a row were skipped"));
   EXPECT_THAT(ended.log, HasSubstr("--max-skipped-updates"));
   EXPECT_THAT(story(), HasSubstr("event=update_skipped"));
-  const Ended listed = run_program({"checkpoint", "ls", path("saves")});
+  const Ended listed = run_program({"checkpoint", "ls", "--checkpoint-dir=" + path("saves")});
   EXPECT_EQ(listed.exit_code, 0) << listed.log;
 }
 
@@ -99,7 +99,7 @@ TEST_F(ElasticSkips, AreCountedInStatusMetricsAndSummary) {
   ASSERT_TRUE(says("in_a_row=30 "));
   std::string status;
   ASSERT_TRUE(becomes("status that counts them", [&] {
-    status = run_program({"status", "--etcd=" + etcd(), "--job=job"}).out;
+    status = run_program({"status", dir()}).out;
     return status.find("skipped so far") != std::string::npos;
   })) << status;
   EXPECT_THAT(status, AllOf(HasSubstr("learning rate 1000"), HasSubstr("gradient norm"), HasSubstr(" left\n")));

@@ -234,7 +234,7 @@ TEST_F(JobCommands, AskNothingOfAJobWithASecretWithoutIt) {
   const auto before = secret_job.write("/elsewhere", "now");
   const std::vector<std::vector<std::string>> commands{{"drain", "w1", "--job=second"},
                                                        {"scale", "2", "--job=second"},
-                                                       {"stop", "--job=second"},
+                                                       {"stop", "--wait=0", "--job=second"},
                                                        {"job", "rm", "second", "--force"}};
   for (const std::vector<std::string>& command : commands) {
     std::vector<std::string> args = command;

@@ -85,7 +85,7 @@ TEST(Progress, TellsOfValidationAndOfSkippedUpdates) {
   EXPECT_EQ(skipped_event(report, trainer::Accumulation::kFloat),
             R"(event=update_skipped step=120 in_a_row=3 in_all=7 reason="the gradient was not finite")");
   EXPECT_THAT(skipped_event(report, trainer::Accumulation::kFixedPoint),
-              HasSubstr("or had an element of 16000 or more, which the sums of --reproducible cannot hold"));
+              HasSubstr("had an element of 16000 / --window or more, which the sums of --reproducible cannot hold"));
   report.norm_limit = 12.5;
   report.gradient_norm = 40;
   EXPECT_THAT(skipped_event(report, trainer::Accumulation::kFixedPoint),
