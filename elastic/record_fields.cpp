@@ -141,6 +141,12 @@ void FieldReader::field(std::string_view name, double& value) {
   value = *number;
 }
 
+void FieldReader::measured(std::string_view name, double& value) {
+  const auto number = parse_number<double>(take(name));
+  if (!number) return fail(name);
+  value = *number;
+}
+
 void FieldReader::hex(std::string_view name, std::uint64_t& value) {
   const auto number = parse_hex(take(name));
   if (!number) return fail(name);

@@ -28,6 +28,7 @@ class FieldWriter {
   void field(std::string_view name, int value) { field(name, std::int64_t{value}); }
   void field(std::string_view name, bool value) { line(name, value ? "yes" : "no"); }
   void field(std::string_view name, double value);
+  void measured(std::string_view name, double value) { field(name, value); }
   void hex(std::string_view name, std::uint64_t value);
   void field(std::string_view name, const WorkerId& value) { line(name, to_string(value)); }
   void field(std::string_view name, const Attempt& value) { line(name, to_string(value)); }
@@ -67,6 +68,7 @@ class FieldReader {
   void field(std::string_view name, int& value);
   void field(std::string_view name, bool& value);
   void field(std::string_view name, double& value);
+  void measured(std::string_view name, double& value);  // may be infinite, or no number
   void hex(std::string_view name, std::uint64_t& value);
   void field(std::string_view name, WorkerId& value);
   void field(std::string_view name, Attempt& value);

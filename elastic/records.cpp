@@ -212,7 +212,7 @@ void describe(auto& fields, Of<RequestRecord> auto& request) {
 void describe(auto& fields, Of<ProgressRecord> auto& progress) {
   fields.field("step", progress.step);
   fields.field("steps", progress.steps);
-  fields.field("loss", progress.loss);
+  fields.measured("loss", progress.loss);
   fields.field("tokens_per_second", progress.tokens_per_second);
   fields.field("busy", progress.busy);
   fields.field("goodput", progress.goodput);
@@ -225,7 +225,7 @@ void describe(auto& fields, Of<ProgressRecord> auto& progress) {
   fields.numbers("slowness_percent", progress.slowness_percent);
   fields.field("switch_ms", progress.switch_ms);
   fields.field("learning_rate", progress.learning_rate);
-  fields.field("gradient_norm", progress.gradient_norm);
+  fields.measured("gradient_norm", progress.gradient_norm);
   fields.field("validation_loss", progress.validation_loss);
   fields.field("skipped", progress.skipped);
 }

@@ -35,7 +35,7 @@ void Oracle::check(const Txn& txn, const Before& before) {
   for (const KvOp& op : txn.then) {
     if (op.kind == KvOp::Kind::kPut) check_put(op, before);
   }
-  check_eviction(txn, before);
+  check_deposal(txn, before);
 }
 
 void Oracle::check_put(const KvOp& op, const Before& before) {
@@ -201,19 +201,13 @@ void Oracle::check_ack(const KvOp& op, const Before& before) {
   if (!is_current) violated("FENCE", op.key + " is acknowledged when its generation is over");
 }
 
-void Oracle::check_eviction(const Txn& txn, const Before& before) {
-  const Keys& keys = world_.keys;
-  std::vector<std::string> evicted;
-  bool removes_leader = false;
-  for (const KvOp& op : txn.then) {
-    if (op.kind != KvOp::Kind::kDelete) continue;
-    if (op.key.starts_with(keys.members())) evicted.push_back(op.key);
-    removes_leader = removes_leader || op.key == keys.leader();
-  }
-  if (!removes_leader || !before.leader) return;
+// A leader goes together with the member that it names, or after it.
+void Oracle::check_deposal(const Txn& txn, const Before& before) {
+  const KvOp deposal = remove(world_.keys.leader());
+  if (!before.leader || std::find(txn.then.begin(), txn.then.end(), deposal) == txn.then.end()) return;
   const auto leader = parse_leader(before.leader->value);
-  const bool is_meant = leader && std::find(evicted.begin(), evicted.end(), keys.member(leader->id)) != evicted.end();
-  if (!is_meant) violated("FENCE", "a leader was deposed by a transaction that was aimed at another");
+  if (!leader || !world_.store.find(world_.keys.member(leader->id))) return;
+  violated("FENCE", "a leader was deposed by a transaction that was aimed at another");
 }
 
 }  // namespace everstep::elastic::sim

@@ -74,7 +74,7 @@ class Oracle {
   void check_generation(const KvOp& op, const Before& before);
   void check_memory(const GenerationRecord& next, const Before& before);
   void check_ack(const KvOp& op, const Before& before);
-  void check_eviction(const Txn& txn, const Before& before);
+  void check_deposal(const Txn& txn, const Before& before);
   void violated(const std::string& oracle, const std::string& what);
 
   World& world_;

@@ -186,7 +186,11 @@ Incarnation::End Incarnation::run() {
 // Training goes on without etcd, but one that has nothing left to train, or is to leave, must not wait for it for long.
 void Incarnation::look_at_outage() {
   const bool has_all_steps = parts_.progress.now().last.step >= parts_.job.request.options.steps;
-  parts_.outage.set_at_end(has_all_steps || is_asked_to_leave_, boot_now());
+  const elastic::View& view = view_.view();
+  const elastic::KeyValue* item = view.find(parts_.keys.drain());
+  const auto drain = item == nullptr ? not_found("nobody drains") : elastic::parse_drain(item->value);
+  const bool is_to_leave = is_asked_to_leave_ || view.find(parts_.keys.drain_request(self_)) != nullptr;
+  parts_.outage.set_at_end(has_all_steps || is_to_leave || (drain && drain->ends_job), boot_now());
   if (!end_ && parts_.outage.is_too_long()) end_ = End{std::nullopt, parts_.outage.error()};
 }
 

@@ -59,7 +59,7 @@ std::optional<ResumeWish> parse_resume(std::string_view text) {
 Outcome refuse_without_directory(const Config& config) {
   for (const OptionSpec& option : checkpoint_options()) {
     const Setting& setting = config.setting(option.name);
-    if (setting.source == Source::kFlag && setting.text != option.default_text) {
+    if (setting.source == Source::kFlag && setting.text != option.default_value()) {
       return config.reject(option.name, "needs a place for checkpoints", "add --checkpoint-dir=DIR");
     }
   }

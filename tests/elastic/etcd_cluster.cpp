@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -71,7 +72,11 @@ void EtcdCluster::kill(int server) {
   servers_[server].process.reset();
 }
 
-void EtcdCluster::freeze(int server) const { servers_[server].process->signal(SIGSTOP); }
+void EtcdCluster::freeze(int server) const {
+  servers_[server].process->signal(SIGSTOP);
+  siginfo_t stopped{};
+  ::waitid(P_PID, static_cast<id_t>(servers_[server].process->pid()), &stopped, WSTOPPED | WNOWAIT);
+}
 
 void EtcdCluster::thaw(int server) const { servers_[server].process->signal(SIGCONT); }
 

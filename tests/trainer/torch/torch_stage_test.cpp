@@ -158,7 +158,7 @@ TEST(TorchStage, SumsLargeGradientsInFixedPointAsInFloat) {
     return found;
   };
   double scale = 1;
-  while (largest(gradients_of(Accumulation::kFloat, scale)) < 8) scale *= 1.5;
+  while (largest(gradients_of(Accumulation::kFloat, scale)) < 8) scale *= 1.05;
   const Tensors floats = gradients_of(Accumulation::kFloat, scale);
   ASSERT_LT(largest(floats), kFixedPointRange / 100);
   const Tensors integers = gradients_of(Accumulation::kFixedPoint, scale);
