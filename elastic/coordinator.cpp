@@ -8,7 +8,6 @@
 namespace everstep::elastic {
 namespace {
 
-constexpr Tick kMillisecond = kTicksPerSecond / 1000;
 constexpr Tick kCatchUpLimit = kTicksPerSecond;       // then act on the view as it is: a compare will tell
 constexpr Tick kTrustIntervals = 20;                  // that a spare's speed is believed: ten minutes as a rule
 constexpr std::size_t kMostCompared = 100;            // members in one transaction, changed ones first

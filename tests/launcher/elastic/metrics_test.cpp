@@ -64,7 +64,7 @@ everstep_loss{everstep_job="first",worker="host-1"} 3.25
 everstep_validation_loss{everstep_job="first",worker="host-1"} 3.5
 # HELP everstep_learning_rate Learning rate of the last update.
 # TYPE everstep_learning_rate gauge
-everstep_learning_rate{everstep_job="first",worker="host-1"} 0.0006
+everstep_learning_rate{everstep_job="first",worker="host-1"} 6e-04
 # HELP everstep_gradient_norm Norm of the last update's gradient, before clipping.
 # TYPE everstep_gradient_norm gauge
 everstep_gradient_norm{everstep_job="first",worker="host-1"} 0.75
