@@ -5,6 +5,8 @@
 #include <set>
 #include <thread>
 
+#include <gmock/gmock.h>
+
 #include "launcher/chaos/schedule.h"
 #include "launcher/process_table.h"
 #include "tests/launcher/commands/command_run.h"
