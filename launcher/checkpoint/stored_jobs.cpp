@@ -30,7 +30,7 @@ std::vector<std::string> jobs_in(const std::filesystem::path& directory) {
 
 std::string job_hint(const std::string& job, const std::vector<std::string>& jobs) {
   constexpr std::size_t kMostListed = 10;
-  const std::string meant = did_you_mean(nearest_name(job, jobs));
+  std::string meant = did_you_mean(nearest_name(job, jobs));
   if (!meant.empty() || jobs.empty()) return meant;
   return jobs.size() <= kMostListed ? "there is " + comma_list(jobs) : "";
 }

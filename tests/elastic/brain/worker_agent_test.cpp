@@ -33,14 +33,8 @@ class Agent : public testing::Test {
 
   Keys keys{"job"};
   View view;
-  WorkerAgent agent{AgentOptions{keys,
-                                 MemberRecord{worker(1), "w", "h", "a", MemberState::kWarming, "", 0},
-                                 "spec",
-                                 5,
-                                 kTtl,
-                                 60 * kTicksPerSecond,
-                                 [] { return kGroupLimit; },
-                                 false}};
+  WorkerAgent agent{AgentOptions{keys, MemberRecord{worker(1), "w", "h", "a", MemberState::kWarming, "", 0}, "spec", 5,
+                                 kTtl, 60 * kTicksPerSecond, [] { return kGroupLimit; }, false}};
 };
 
 TEST_F(Agent, SendsTheSameAgainWhenNobodyKnowsWhatBecameOfARegistration) {

@@ -95,8 +95,8 @@ TEST_F(Chaos, NobodyIsEvictedByASplitOfEtcdOrAThinLine) {
   }
 }
 
-// At most the first, that of the one who joins (unless it is cut before), that without it, and the one with it again. It
-// comes back through etcd at once, and must not be planned for while nobody reaches it.
+// At most the first, that of the one who joins (unless it is cut before), that without it, and the one with it again.
+// It comes back through etcd at once, and must not be planned for while nobody reaches it.
 TEST_F(Chaos, AWorkerThatIsCutFromItsPeersCostsFewGenerations) {
   const Ended ended = run({"--schedule=" + file("schedule.txt",
                                                 "workers 3\netcd-servers 1\nkind synchronous\nshape deep\n"
