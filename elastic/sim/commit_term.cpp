@@ -110,6 +110,10 @@ void CommitTerm::survey(const std::shared_ptr<Attempted>& next) {
       const auto record = parse_head_record((*item)->value);
       next->replaced = record ? parse_head_document(record->document) : std::nullopt;
     }
+    // One that began with an old HEAD would leave a hole, as Catalog::commit finds out.
+    const bool is_known = !next->replaced || next->replaced->committer == committer_ ||
+                          (found_ && next->replaced->manifest == found_->manifest);
+    if (!is_known) return fail(next, false);
     std::vector<HeadDocument> committed = records();
     if (next->replaced && (committed.empty() || committed.front().sequence < next->replaced->sequence)) {
       committed.insert(committed.begin(), *next->replaced);

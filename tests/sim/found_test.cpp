@@ -39,8 +39,8 @@ TEST(Found, ACheckpointThatAnOperatorFoundAndTheOracleHadNotSeen) {
   for (const std::uint64_t seed : {803494, 804476}) expect_holds(seed);
 }
 
-// Of the oracle: what strangers with another secret hold is nothing that a generation could start from.
-TEST(Found, StrangersThatWereCountedAmongTheSurvivors) { expect_holds(804677); }
+// Of the simulator: its committer did not look whose HEAD it replaces, as Catalog::commit does.
+TEST(Found, ALeaderThatBeganToCommitFromAnOldHead) { expect_holds(872368); }
 
 }  // namespace
 }  // namespace everstep::elastic::sim
