@@ -40,7 +40,7 @@ std::optional<std::int64_t> last_step(std::ifstream& file) {
   tail.pop_back();
   const std::size_t newline = tail.rfind('\n');
   if (newline == std::string::npos && begin > 0) return std::nullopt;
-  return step_of(newline == std::string::npos ? tail : std::string_view(tail).substr(newline + 1));
+  return step_of(newline == std::string::npos ? tail : tail.substr(newline + 1));
 }
 
 }  // namespace
