@@ -194,7 +194,7 @@ void Worker::save_if_due(std::optional<double> validation_loss) {
 Status Worker::save_at_end(std::optional<double> validation_loss) {
   const std::int64_t first = options_.resume ? options_.resume->version.value : 0;
   if (hooks_.checkpoints == nullptr || !options_.checkpoints.at_end || updates() == first) return {};
-  const Status last = hooks_.checkpoints->finish();
+  Status last = hooks_.checkpoints->finish();
   if (!last && last.error().code == ErrorCode::kCancelled) return last;
   const Position here{version_.value * options_.schedule.window};
   if (last.ok() && last_cut_ == here) return {};

@@ -17,7 +17,6 @@ namespace {
 
 using scheduler::Placement;
 using scheduler::Plan;
-using scheduler::ScheduleKind;
 using Workers = std::vector<scheduler::WorkerInfo>;
 
 std::chrono::nanoseconds milliseconds_of(double ms, double share) {
