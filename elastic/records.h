@@ -46,7 +46,7 @@ struct MemberRecord {
   WorkerId id;
   std::string name;     // for people: unique among the living as far as they can tell
   std::string host;     // workers on one host are lost together
-  std::string address;  // where peers connect: "10.0.0.7:4711"
+  std::string address;  // where peers connect: "10.0.0.7:4711 unix=…", which only those who connect understand
   MemberState state = MemberState::kWarming;
   std::string leave_reason;   // kLeaving
   std::int64_t leave_ms = 0;  // kLeaving: how long it can still stay, as of when this was written; 0: as long as needed

@@ -39,8 +39,6 @@ std::size_t terminal_columns(int descriptor) {
 ExitCode run(const std::vector<Command>& commands, std::vector<std::string> args) {
   // A closed pipe must reach us as an error of write: on standard output it is no error, on a socket a peer's end.
   std::signal(SIGPIPE, SIG_IGN);
-  // For workers, which load UCX: it would take SIGHUP for its debugging, also where that is to be ignored.
-  ::setenv("UCX_DEBUG_SIGNO", "0", 0);
   DescriptorBuffer buffer(STDOUT_FILENO);
   std::ostream out(&buffer);
   Streams streams{

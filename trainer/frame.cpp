@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <iterator>
 
-#include "trainer/wire.h"
+#include "trainer/wire/byte_codec.h"
 
 namespace everstep::trainer {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x50455645;  // "EVEP"
-constexpr std::uint16_t kFormat = 2;
-constexpr std::size_t kReservedBytes = 16;
+constexpr std::uint16_t kFormat = 3;
+constexpr std::size_t kReservedBytes = 24;
 constexpr std::size_t kChecksumOffset = kFrameHeaderBytes - sizeof(std::uint64_t);
 
 constexpr std::string_view kKindNames[] = {
@@ -30,17 +30,16 @@ Error not_expected(ErrorCode code, const std::string& difference, const FrameHea
 }
 
 // The fields that travel as they are, in their order on the wire: one list for both directions.
-void visit_fields(auto& frame, auto visit) {
-  visit(frame.header.lineage);
-  visit(frame.header.generation.value);
-  visit(frame.header.window);
-  visit(frame.header.round);
-  visit(frame.header.minibatch);
-  visit(frame.header.stage);
-  visit(frame.header.piece);
-  visit(frame.header.version.value);
-  visit(frame.header.length);
-  visit(frame.payload_checksum);
+void visit_fields(auto& header, auto visit) {
+  visit(header.lineage);
+  visit(header.generation.value);
+  visit(header.window);
+  visit(header.round);
+  visit(header.minibatch);
+  visit(header.stage);
+  visit(header.piece);
+  visit(header.version.value);
+  visit(header.length);
 }
 
 std::string both(std::string_view what, auto received, auto expected) {
@@ -63,12 +62,12 @@ std::uint64_t byte_checksum(std::span<const std::byte> bytes) {
   return sum;
 }
 
-FrameBytes encode_frame(const WireFrame& frame) {
+FrameBytes encode_frame(const FrameHeader& header) {
   WireWriter writer;
   writer.put(kMagic);
   writer.put(kFormat);
-  writer.put(static_cast<std::uint16_t>(frame.header.kind));
-  visit_fields(frame, [&](auto field) { writer.put(field); });
+  writer.put(static_cast<std::uint16_t>(header.kind));
+  visit_fields(header, [&](auto field) { writer.put(field); });
   for (std::size_t i = 0; i < kReservedBytes; ++i) writer.put(std::uint8_t{0});
   writer.put(byte_checksum(writer.bytes()));
   FrameBytes bytes{};
@@ -77,7 +76,7 @@ FrameBytes encode_frame(const WireFrame& frame) {
   return bytes;
 }
 
-Result<WireFrame> decode_frame(std::span<const std::byte> bytes) {
+Result<FrameHeader> decode_frame(std::span<const std::byte> bytes) {
   if (bytes.size() != kFrameHeaderBytes) {
     return not_a_frame("it has " + both("length", bytes.size(), kFrameHeaderBytes));
   }
@@ -88,15 +87,15 @@ Result<WireFrame> decode_frame(std::span<const std::byte> bytes) {
   if (WireReader(bytes.subspan(kChecksumOffset)).get<std::uint64_t>() != byte_checksum(bytes.first(kChecksumOffset))) {
     return not_a_frame("its checksum is wrong");
   }
-  WireFrame frame;
+  FrameHeader header;
   const auto kind = reader.get<std::uint16_t>();
   if (kind >= std::size(kKindNames)) return not_a_frame("there is no kind " + std::to_string(kind));
-  frame.header.kind = static_cast<FrameKind>(kind);
-  visit_fields(frame, [&](auto& field) { reader.get(field); });
+  header.kind = static_cast<FrameKind>(kind);
+  visit_fields(header, [&](auto& field) { reader.get(field); });
   for (std::size_t i = 0; i < kReservedBytes; ++i) {
     if (reader.get<std::uint8_t>() != 0) return not_a_frame("its reserved bytes are used");
   }
-  return frame;
+  return header;
 }
 
 Status check_frame(const FrameHeader& received, const FrameHeader& expected) {

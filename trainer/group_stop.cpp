@@ -4,7 +4,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "trainer/wire.h"
+#include "trainer/wire/byte_codec.h"
 
 namespace everstep::trainer {
 namespace {

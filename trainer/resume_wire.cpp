@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "trainer/wire.h"
+#include "trainer/wire/byte_codec.h"
 
 namespace everstep::trainer {
 namespace {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/check.h"
-#include "trainer/wire.h"
+#include "trainer/wire/byte_codec.h"
 
 namespace everstep::trainer {
 namespace {

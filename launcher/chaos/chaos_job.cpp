@@ -5,14 +5,19 @@
 #include <sstream>
 #include <utility>
 
+#include <fcntl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "elastic/etcd_client.h"
 #include "elastic/keys.h"
+#include "elastic/sealed_store.h"
 #include "launcher/elastic/job_address.h"
 #include "launcher/elastic/job_control.h"
+#include "launcher/elastic/job_setup.h"
 #include "launcher/files.h"
+#include "launcher/lineage.h"
 #include "launcher/process_table.h"
 #include "launcher/train/host.h"
 #include "launcher/train/signal_watch.h"
@@ -51,9 +56,11 @@ std::vector<std::string> train_words(const Schedule& schedule, const JobOrder& o
                                  "--join-debounce=0.2",
                                  "--join-interval=0.5",
                                  "--etcd=" + order.etcd,
+                                 "--secret-file=" + secret_file(order.directory).string(),
                                  "--bind=" + order.bind,
                                  std::string("--job=") + kJobName};
   words.emplace_back(schedule.synchronous ? "--synchronous" : "--schedule=amdp");
+  if (order.tcp_only) words.emplace_back("--wire=tcp");
   if (order.etcd_is_far) words.emplace_back("--etcd-plain-text");
   if (!schedule.deep) return words;
   words.emplace_back(schedule.synchronous ? "--shapes=8=8x1,7=7x1,6=6x1,5=5x1,4=4x1,3=3x1,2=2x1,1=1x1"
@@ -85,6 +92,18 @@ int wait_status_of(const std::string& signal, const std::string& exit_code) {
   return W_EXITCODE(parse_number<int>(exit_code).value_or(static_cast<int>(ExitCode::kInternal)), 0);
 }
 
+// Nobody else may read it.
+Result<std::string> make_secret(const std::filesystem::path& path) {
+  constexpr int kMode = 0600;
+  std::string secret;
+  for (int part = 0; part < 4; ++part) secret += hex_text(random_lineage());
+  const int file = ::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, kMode);
+  const bool is_written = file >= 0 && ::write(file, secret.data(), secret.size()) == std::ssize(secret);
+  if (file >= 0) ::close(file);
+  if (!is_written) return Error{ErrorCode::kUnavailable, "cannot write " + path.string(), ""};
+  return secret;
+}
+
 std::string corpus() {
   constexpr std::size_t kBytes = 8000;
   std::string text;
@@ -97,11 +116,13 @@ std::string corpus() {
 Result<std::unique_ptr<ChaosJob>> ChaosJob::start(const Schedule& schedule, const JobOrder& order,
                                                   const std::vector<std::string>& etcd_urls) {
   EVERSTEP_TRY(write_file((order.directory / "corpus.txt").string(), corpus()));
+  auto secret = make_secret(secret_file(order.directory));
+  if (!secret) return secret.error();
   auto store = elastic::connect_etcd({.endpoints = etcd_urls, .allow_plain_text = true});
   if (!store) return store.error();
   auto train = ChildProcess::start(train_words(schedule, order), order.directory / "train.log");
   if (!train) return train.error();
-  return std::unique_ptr<ChaosJob>(new ChaosJob(order, std::move(*train), std::move(*store)));
+  return std::unique_ptr<ChaosJob>(new ChaosJob(order, std::move(*secret), std::move(*train), std::move(*store)));
 }
 
 std::vector<WorkerProcess> ChaosJob::workers() {
@@ -192,7 +213,9 @@ Result<WorkerProcess> ChaosJob::start_worker(std::vector<std::string> prefix, co
   std::string name = "joined-" + std::to_string(joins_++);
   std::vector<std::string> words = std::move(prefix);
   words.insert(words.end(), {sibling_program("everstep"), "worker",
-                             "--config=" + job_address_file((order_.directory / "run").string()), "--name=" + name});
+                             "--config=" + job_address_file((order_.directory / "run").string()),
+                             "--secret-file=" + secret_file(order_.directory).string(), "--name=" + name});
+  if (order_.tcp_only) words.emplace_back("--wire=tcp");
   words.insert(words.end(), more.begin(), more.end());
   auto process = ChildProcess::start(words, log_path(name));
   if (!process) return process.error();
@@ -256,11 +279,10 @@ bool ChaosJob::is_good_end(const std::string& worker, int wait_status) const {
   if (WTERMSIG(wait_status) == SIGKILL) return killed_.contains(worker);
   const std::string log = log_of(worker);
   const bool has_begun = log.find("event=started") != std::string::npos;
-  // One whose libraries are being loaded has UCX's handler, which may crash itself.
-  if (crashed_.contains(worker) && !has_begun) return true;
   if (WTERMSIG(wait_status) == SIGSEGV) {
+    // One whose libraries are being loaded cannot report it yet.
     const bool is_reported = log.find("event=crashed signal=SIGSEGV worker=" + worker) != std::string::npos;
-    return crashed_.contains(worker) && is_reported;
+    return crashed_.contains(worker) && (is_reported || !has_begun);
   }
   return WTERMSIG(wait_status) == SIGTERM && terminated_.contains(worker) && !has_begun;
 }
@@ -291,10 +313,21 @@ std::optional<JobStatus> ChaosJob::status() {
   if (!reply) return std::nullopt;
   elastic::View view;
   view.replace(reply->reads.front(), reply->revision);
-  return read_job_status(view, kJobName, JobSecret::of(""));
+  return read_opened_status(view, kJobName, true);
+}
+
+// The seal of its records is made from the job's spec, which is not there at once.
+bool ChaosJob::open_store() {
+  if (is_open_) return true;
+  const auto found = find_job(*store_, kJobName, secret_);
+  if (!found || !*found) return false;
+  store_ = std::make_unique<elastic::SealedStore>(std::move(store_), (*found)->seal);
+  is_open_ = true;
+  return true;
 }
 
 Result<elastic::TxnReply> ChaosJob::read(const std::string& prefix) {
+  if (!open_store()) return not_found("there is no job yet");
   return store_->transact({{}, {elastic::list(prefix)}}, kCall);
 }
 

@@ -30,7 +30,13 @@ struct JobOrder {
   std::string etcd;                   // --etcd
   bool etcd_is_far = false;           // part of it: not on the loopback device
   std::string bind = "127.0.0.1";     // --bind
+  bool tcp_only = false;              // --wire=tcp
 };
+
+// The job's secret: made for it, and used for all that is asked about it.
+inline std::filesystem::path secret_file(const std::filesystem::path& run_directory) {
+  return run_directory / "secret";
+}
 
 struct WorkerProcess {
   std::string name;
@@ -102,8 +108,10 @@ class ChaosJob {
     int starts = 1;
   };
 
-  ChaosJob(const JobOrder& order, ChildProcess train, std::unique_ptr<elastic::KvStore> store)
-      : order_(order), train_(std::move(train)), store_(std::move(store)) {}
+  ChaosJob(const JobOrder& order, std::string secret, ChildProcess train, std::unique_ptr<elastic::KvStore> store)
+      : order_(order), secret_(std::move(secret)), train_(std::move(train)), store_(std::move(store)) {}
+
+  bool open_store();
 
   Result<WorkerProcess> start_worker(std::vector<std::string> prefix, const std::vector<std::string>& more);
   Result<elastic::TxnReply> read(const std::string& prefix);
@@ -115,8 +123,10 @@ class ChaosJob {
   std::filesystem::path log_path(const std::string& name) const { return order_.directory / (name + ".log"); }
 
   const JobOrder order_;
+  const std::string secret_;
   ChildProcess train_;
-  std::unique_ptr<elastic::KvStore> store_;
+  std::unique_ptr<elastic::KvStore> store_;  // sealed once is_open_
+  bool is_open_ = false;
   std::vector<Joined> joined_;
   std::set<std::string> killed_;
   std::set<std::string> terminated_;

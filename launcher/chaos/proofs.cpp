@@ -5,6 +5,7 @@
 #include <fstream>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "launcher/chaos/chaos_job.h"
 #include "launcher/chaos/checks.h"
@@ -21,17 +22,21 @@ constexpr std::size_t kMostOutput = std::size_t{1} << 24;
 
 }  // namespace
 
-Result<AuditReport> audit_checkpoints(const std::filesystem::path& checkpoints, Streams& streams) {
-  auto store = open_checkpoint_store({checkpoints.string(), kJobName, ""}, StoreAccess::kExisting);
+Result<AuditReport> audit_checkpoints(const SavedJob& job, Streams& streams) {
+  auto secret = read_secret_file(job.secret_file.string());
+  if (!secret) return secret.error();
+  auto store = open_checkpoint_store({job.checkpoints.string(), kJobName, std::move(*secret)}, StoreAccess::kExisting);
   if (!store) return store.error();
   const int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   return audit_job(**store, threads, streams);
 }
 
-Result<Finding> replay_checkpoints(const std::filesystem::path& checkpoints, const std::filesystem::path& log) {
+Result<Finding> replay_checkpoints(const SavedJob& job, const std::filesystem::path& log) {
   const SignalWatch signals;
   Waiting waiting(signals);
-  auto program = ChildProcess::start({sibling_program("everstep"), "replay", checkpoints.string()}, log);
+  auto program = ChildProcess::start(
+      {sibling_program("everstep"), "replay", job.checkpoints.string(), "--secret-file=" + job.secret_file.string()},
+      log);
   if (!program) return program.error();
   const auto ended = waiting.becomes_true([&] { return !program->is_running(); }, kReplaysWithin);
   if (!ended) return ended.error();

@@ -117,6 +117,7 @@ class ChaosRun {
   Status live_through(Waiting& waiting) {
     const LastOfAll cleaner;
     JobOrder order{directory_, checkpoints(), {}};
+    order.tcp_only = schedule_.needs_network();
     if (schedule_.has_any(Needs::kFarHost)) {
       auto far = FarHost::start(directory_ / "far-host.log");
       if (!far) return far.error();
@@ -254,12 +255,13 @@ class ChaosRun {
   Status prove() {
     add(check_fence(keys_));
     if (flips_byte_) EVERSTEP_TRY(damage_newest(checkpoints()));
-    const auto audited = audit_checkpoints(checkpoints(), streams_);
+    const SavedJob saved{checkpoints(), secret_file(directory_)};
+    const auto audited = audit_checkpoints(saved, streams_);
     if (!audited) return audited.error();
     for (Finding& finding : check_audit(*audited, keys_)) add(std::move(finding));
     report_.commits = audited->commits;
     for (const AuditedStretch& stretch : audited->stretches) report_.updates += stretch.updates;
-    auto replayed = replay_checkpoints(checkpoints(), directory_ / "replay.log");
+    auto replayed = replay_checkpoints(saved, directory_ / "replay.log");
     if (!replayed) return replayed.error();
     add(std::move(*replayed));
     for (std::string& one : files_left(checkpoints(), *audited, kKeptCheckpoints)) unbound_.push_back(std::move(one));

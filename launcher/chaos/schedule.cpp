@@ -216,6 +216,10 @@ bool Schedule::has_any(Needs needs) const {
                      [&](const TimedFault& one) { return form_of(one.fault.kind).needs == needs; });
 }
 
+bool Schedule::needs_network() const {
+  return has_any(Needs::kFarHost) || has(FaultKind::kHalfOpen) || has(FaultKind::kCorrupt) || has(FaultKind::kDelay);
+}
+
 std::vector<int> running_workers(const Schedule& schedule) {
   std::vector<int> result;
   int running = schedule.workers;

@@ -34,6 +34,8 @@ struct Schedule {
   std::chrono::milliseconds end() const;
   bool has(FaultKind kind) const;
   bool has_any(Needs needs) const;
+  // Whether something happens on the way between workers: they must not talk past it over sockets of this host.
+  bool needs_network() const;
   bool operator==(const Schedule&) const = default;
 };
 

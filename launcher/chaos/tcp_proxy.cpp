@@ -1,15 +1,16 @@
 #include "launcher/chaos/tcp_proxy.h"
 
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <deque>
 #include <list>
+#include <string>
 #include <system_error>
 #include <utility>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,6 +23,8 @@ using Mode = TcpProxy::Mode;
 
 constexpr milliseconds kLook{1};
 constexpr milliseconds kDelay{200};
+constexpr std::size_t kPiece = 64 << 10;
+constexpr std::size_t kMostHeld = 4 << 20;  // in one direction: more than comes in kDelay
 
 sockaddr_in address_of(const char* host, int port) {
   sockaddr_in address{};
@@ -36,45 +39,75 @@ const sockaddr* generic(const sockaddr_in& address) { return reinterpret_cast<co
 struct Piece {
   Clock::time_point due;
   std::string bytes;
+  std::size_t sent = 0;
 };
 
-// One direction of one connection.
+// One direction of one connection. Nothing here blocks: whoever does not read its bytes holds up nobody else.
 class Way {
  public:
   Way(int from, int to) : from_(from), to_(to) {}
 
-  // Takes what has come and hands on what is due. False: this direction is at its end.
+  // Takes what has come and hands on what is due. Whether there was something to do.
   bool turn(Mode mode) {
-    if (mode == Mode::kHold) return true;
-    if (!has_ended_) read(mode);
-    while (!pieces_.empty() && pieces_.front().due <= Clock::now()) {
-      const std::string& bytes = pieces_.front().bytes;
-      const ssize_t sent = ::send(to_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (sent != std::ssize(bytes)) return false;
-      pieces_.pop_front();
-    }
-    return !has_ended_ || !pieces_.empty();
+    if (mode == Mode::kHold || is_done()) return false;
+    const bool has_read = read(mode);
+    return write() || has_read;
   }
 
+  bool is_over() const { return state_ == State::kOver; }      // the end was handed on
+  bool is_broken() const { return state_ == State::kBroken; }  // one of the two is gone
+
  private:
-  void read(Mode mode) {
-    std::array<char, 4096> buffer{};
-    const ssize_t count = ::recv(from_, buffer.data(), buffer.size(), MSG_DONTWAIT);
-    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  enum class State : std::uint8_t { kOpen, kEnded, kOver, kBroken };
+
+  bool is_done() const { return is_over() || is_broken(); }
+
+  static bool is_no_error() { return errno == EAGAIN || errno == EINTR; }
+
+  bool read(Mode mode) {
+    if (state_ != State::kOpen || held_ >= kMostHeld) return false;
+    std::string bytes(kPiece, '\0');
+    const ssize_t count = ::recv(from_, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (count < 0 && is_no_error()) return false;
     if (count <= 0) {
-      has_ended_ = true;
-      return;
+      state_ = count == 0 ? State::kEnded : State::kBroken;
+      return true;
     }
-    Piece piece{Clock::now() + (mode == Mode::kDelay ? kDelay : milliseconds(0)),
-                {buffer.data(), static_cast<std::size_t>(count)}};
-    if (mode == Mode::kCorrupt) piece.bytes.back() = static_cast<char>(piece.bytes.back() ^ 1);
-    pieces_.push_back(std::move(piece));
+    bytes.resize(static_cast<std::size_t>(count));
+    if (mode == Mode::kCorrupt) bytes.back() = static_cast<char>(bytes.back() ^ 1);
+    held_ += bytes.size();
+    pieces_.push_back({Clock::now() + (mode == Mode::kDelay ? kDelay : milliseconds(0)), std::move(bytes)});
+    return true;
+  }
+
+  bool write() {
+    bool has_written = false;
+    while (!pieces_.empty() && pieces_.front().due <= Clock::now()) {
+      Piece& piece = pieces_.front();
+      const ssize_t sent =
+          ::send(to_, piece.bytes.data() + piece.sent, piece.bytes.size() - piece.sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent < 0) {
+        if (!is_no_error()) state_ = State::kBroken;
+        return has_written;
+      }
+      has_written = true;
+      piece.sent += static_cast<std::size_t>(sent);
+      if (piece.sent < piece.bytes.size()) return true;
+      held_ -= piece.bytes.size();
+      pieces_.pop_front();
+    }
+    if (state_ == State::kEnded && pieces_.empty()) {
+      ::shutdown(to_, SHUT_WR);
+      state_ = State::kOver;
+    }
+    return has_written;
   }
 
   int from_;
   int to_;
-  bool has_ended_ = false;
+  State state_ = State::kOpen;
   std::deque<Piece> pieces_;
+  std::size_t held_ = 0;  // bytes in them
 };
 
 class Connection {
@@ -89,9 +122,11 @@ class Connection {
   }
 
   bool turn(Mode mode) {
-    const bool there_lives = there_.turn(mode);
-    return back_.turn(mode) && there_lives;
+    const bool went_there = there_.turn(mode);
+    return back_.turn(mode) || went_there;
   }
+
+  bool is_over() const { return there_.is_broken() || back_.is_broken() || (there_.is_over() && back_.is_over()); }
 
  private:
   int caller_;
@@ -99,6 +134,12 @@ class Connection {
   Way there_;
   Way back_;
 };
+
+// A small word is not to wait for the answer to the one before.
+void send_at_once(int socket) {
+  const int yes = 1;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+}
 
 }  // namespace
 
@@ -131,12 +172,16 @@ void TcpProxy::run() {
     for (int caller = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC); caller >= 0;
          caller = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC)) {
       const int called = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      send_at_once(caller);
+      send_at_once(called);
       const bool is_there = ::connect(called, generic(worker), sizeof worker) == 0;
       connections.emplace_back(caller, called);
       if (!is_there) connections.pop_back();
     }
-    connections.remove_if([&](Connection& one) { return !one.turn(mode_); });
-    std::this_thread::sleep_for(kLook);
+    bool has_moved = false;
+    for (Connection& one : connections) has_moved = one.turn(mode_) || has_moved;
+    connections.remove_if([](const Connection& one) { return one.is_over(); });
+    if (!has_moved) std::this_thread::sleep_for(kLook);
   }
 }
 

@@ -11,15 +11,16 @@
 namespace everstep::launcher::chaos {
 
 // Stands before the port at which a worker is called, under another address of the loopback device, and hands on what
-// comes, in both directions. That is the handshake of each generation and the lifeline after it; UCX moves tensors over
-// connections of its own, which do not come by here.
+// comes, in both directions and in order: all that workers say who call this one, that is handshakes, lifelines and
+// channels. A side that takes nothing holds the other one back, as without the proxy, and the end of each direction is
+// handed on for itself.
 class TcpProxy {
  public:
   enum class Mode : std::uint8_t {
     kPass,
     kHold,     // takes calls and bytes, and hands nothing on: a peer that is half open
     kCorrupt,  // one bit of every piece is wrong
-    kDelay,    // every piece waits for 200 ms
+    kDelay,    // every piece waits for 200 ms, also behind those before it
   };
 
   // From kAddress:port to 127.0.0.1:port.

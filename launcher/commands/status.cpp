@@ -47,6 +47,7 @@ struct Look {
   // Instead of a text. Without a job or a run one may come: it was looked for too early.
   Outcome failure{};
   bool is_too_early = false;
+  bool may_come_back = false;  // the run goes on, and starts its etcd again
 };
 
 // Looks at a job again and again: in its etcd, and in the files of its run once that has ended.
@@ -67,8 +68,12 @@ class StatusReader {
       case RunPhase::kFixed:
         return too_early();
     }
-    const bool is_left = !RunLock::is_held(request_.directory);
+    bool is_left = !RunLock::is_held(request_.directory);
     Look seen = look_at_etcd();
+    if (seen.failure && !is_left) {
+      is_left = !RunLock::is_held(request_.directory);  // it may have been killed meanwhile
+      seen.may_come_back = !is_left;
+    }
     // Its own etcd has gone with it; in another one nobody works for the job any more.
     const bool tells_nothing = seen.failure || seen.is_over;
     const Look files = is_left && tells_nothing ? look_at_files() : seen;
@@ -163,9 +168,11 @@ class Watch {
   }
 
  private:
-  // A job that was there and is not any more does not come back, and a run is not reached by asking again if it was
-  // never reached.
-  bool may_change(const Look& seen) const { return seen.is_too_early ? !has_shown_ : has_shown_; }
+  // A job that was there and is not any more does not come back, and an etcd is not reached by asking again if it was
+  // never reached, unless somebody looks after it.
+  bool may_change(const Look& seen) const {
+    return seen.may_come_back || (seen.is_too_early ? !has_shown_ : has_shown_);
+  }
 
   void show(const std::string& text) {
     const bool redraws = streams_.out_is_terminal && !request_.json;

@@ -2,12 +2,15 @@
 #include <csignal>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "elastic/sealed_store.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/worker_program.h"
+#include "launcher/elastic/reach.h"
 #include "launcher/elastic/store_connection.h"
 #include "launcher/elastic/worker_order.h"
 #include "launcher/train/signal_watch.h"
@@ -21,7 +24,9 @@ Outcome check_job(const Config& config, const WorkerOrder& order) {
   if (!store) return config.blame("etcd", store.error());
   const auto job = read_job(**store, order);
   if (!job) return config.blame("job", job.error());
-  return {};
+  elastic::SealedStore opened(std::move(store).value(), job->found.seal);
+  const Status reached = check_reach(reach_of(order), opened, elastic::Keys(order.job), job->membership.lease_ttl);
+  return reached ? Outcome() : config.blame("job", reached.error());
 }
 
 std::string log_path(const WorkerOrder& order) {
@@ -75,8 +80,10 @@ Command worker_command() {
       "connects while the others train, and gets its share at a window's end. The host needs the job's data and the "
       "directory of its checkpoints, under any path. Runs until the job is finished (exit code 0).\n"
       "Ctrl-C, SIGTERM, everstep drain or a notice of the cloud (--notice) ask it to leave: it is drained, hands its "
-      "state over and exits with 75; a second signal ends it at once. Peers on other hosts need --bind, and "
-      "--advertise if they reach it under another address. Its log goes to standard error, or to a file in --output.\n"
+      "state over and exits with 75; a second signal ends it at once. Its log goes to standard error, or to a file in "
+      "--output.\n"
+      "Workers on several hosts need a job with a secret (--secret-file), --bind=ADDRESS that the others reach, and "
+      "--advertise if they reach it under another address. Each listens on one port, of --port-range.\n"
       "On the host of the everstep train that started the job, the file job.conf in its --output names etcd and job.";
   spec.examples = {"everstep worker --etcd=http://127.0.0.1:2379 --job=first",
                    "everstep worker --config=runs/first/job.conf",

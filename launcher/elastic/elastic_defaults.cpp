@@ -13,9 +13,6 @@ namespace everstep::launcher {
 namespace {
 
 Outcome refuse_fixed_options(const Config& config) {
-  if (config.setting("port").text != "0") {
-    return config.reject("port", "is for workers with fixed numbers (--etcd=none)", "use --port-range=A-B");
-  }
   if (config.is_set("trace")) {
     return config.reject("trace", "is for workers with fixed numbers", "add --etcd=none");
   }

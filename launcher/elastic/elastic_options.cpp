@@ -7,7 +7,6 @@
 
 #include "base/text.h"
 #include "elastic/etcd_endpoint.h"
-#include "launcher/files.h"
 #include "launcher/http/http_server.h"
 #include "storage/manifest.h"
 
@@ -21,26 +20,12 @@ constexpr int kMostLocalWorkers = 128;
 constexpr int kMostWorkers = 10'000;
 constexpr std::int64_t kShortestLease = 2;  // etcd's own floor
 constexpr std::int64_t kLongestLease = 3'600;
-constexpr std::size_t kLargestCertificate = std::size_t{1} << 20;
 
-constexpr std::array<std::string_view, 24> kLocalOptions{
-    "output", "trace",      "json",        "bind", "port",    "advertise", "port-range",   "metrics",
-    "notice", "notice-url", "secret-file", "etcd", "etcd-ca", "etcd-cert", "etcd-key",     "etcd-plain-text",
-    "resume", "workers",    "restart",     "job",  "name",    "config",    "print-config", "drop-secret"};
-
-// A file that is there and holds PEM. What it says is for the library to judge.
-std::string read_pem_path(const Config& config, Values& values, const std::string& name, Outcome& failure) {
-  if (failure || !config.is_set(name)) return {};
-  std::string path = values.path(name);
-  if (values.failure()) return {};
-  const auto text = read_file(path, kLargestCertificate);
-  if (!text) {
-    failure = config.blame(name, text.error());
-  } else if (text->find("-----BEGIN ") == std::string::npos) {
-    failure = config.reject(name, "is no PEM file", "it begins with -----BEGIN");
-  }
-  return path;
-}
+constexpr std::array<std::string_view, 27> kLocalOptions{
+    "output",  "trace",    "json",      "bind",     "advertise",       "port-range", "wire",
+    "tls-ca",  "tls-cert", "tls-key",   "metrics",  "notice",          "notice-url", "secret-file",
+    "etcd",    "etcd-ca",  "etcd-cert", "etcd-key", "etcd-plain-text", "resume",     "workers",
+    "restart", "job",      "name",      "config",   "print-config",    "drop-secret"};
 
 void read_servers(const Config& config, const std::string& text, EtcdAddress& etcd, Outcome& failure) {
   etcd.kind = EtcdAddress::Kind::kServers;
@@ -65,15 +50,6 @@ void read_certificates(const Config& config, Values& values, EtcdAddress& etcd, 
 
 std::chrono::milliseconds milliseconds(Values& values, const std::string& name) {
   return std::chrono::milliseconds(std::llround(1000 * values.number(name, {.min = 0, .max = 1e6})));
-}
-
-std::optional<std::pair<int, int>> parse_port_range(std::string_view text) {
-  const std::size_t dash = text.find('-');
-  if (dash == std::string_view::npos) return std::nullopt;
-  const auto first = parse_number<int>(text.substr(0, dash));
-  const auto last = parse_number<int>(text.substr(dash + 1));
-  if (!first || !last || *first < 1 || *last < *first || *last > kHighestPort) return std::nullopt;
-  return std::pair(*first, *last);
 }
 
 bool is_notice(std::string_view text) {
@@ -165,11 +141,8 @@ MembershipOptions read_membership_options(Values& values) {
 }
 
 std::vector<OptionSpec> host_options() {
-  return {
-      {.name = "advertise",
-       .value_name = "ADDRESS",
-       .help = "Where peers reach the workers of this host; if not set, where they listen"},
-      {.name = "port-range", .value_name = "A-B", .help = "Ports to listen on; if not set, any free one"},
+  Options options = wire_options();
+  const Options others{
       {.name = "metrics",
        .value_name = "ADDRESS",
        .help = "Serve metrics for Prometheus there, such as :9464; further local workers on the ports behind it"},
@@ -178,23 +151,19 @@ std::vector<OptionSpec> host_options() {
        .help = "Leave when the cloud says so: aws, gcp, or file:PATH for when that file appears"},
       {.name = "notice-url", .value_name = "URL", .help = "Instead of the cloud's own metadata address"},
   };
+  options.insert(options.end(), others.begin(), others.end());
+  return options;
 }
 
 HostOptions read_host_options(const Config& config, Values& values, Outcome& failure) {
   HostOptions host;
-  host.bind = values.path("bind");
   const auto text_if_set = [&](std::string_view name) { return config.is_set(name) ? values.path(name) : ""; };
-  host.advertise = text_if_set("advertise");
   host.metrics = text_if_set("metrics");
   host.notice = text_if_set("notice");
   host.notice_url = text_if_set("notice-url");
-  const std::string ports = text_if_set("port-range");
+  host.wire = read_wire_options(config, values, failure);
   if (!failure) failure = values.failure();
   if (failure) return host;
-  if (!ports.empty()) {
-    host.port_range = parse_port_range(ports);
-    if (!host.port_range) failure = config.reject("port-range", "expected two ports", "--port-range=4700-4799");
-  }
   if (!failure && !host.metrics.empty()) {
     const auto address = parse_listen_address(host.metrics);
     // Each local worker has a port of its own, counted from this one.

@@ -1,12 +1,11 @@
 #pragma once
 
 #include <chrono>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "launcher/config.h"
+#include "launcher/elastic/wire_options.h"
 #include "launcher/exit_code.h"
 #include "launcher/options.h"
 #include "launcher/values.h"
@@ -45,12 +44,10 @@ struct MembershipOptions {
 
 // What each worker may have otherwise, because its host does.
 struct HostOptions {
-  std::string bind;
-  std::string advertise;                          // what peers connect to; empty: what it listens on
-  std::optional<std::pair<int, int>> port_range;  // first and last; nothing: any free port
-  std::string metrics;                            // "ADDRESS:PORT"; empty: none
-  std::string notice;                             // "file:PATH", "aws" or "gcp"; empty: none
-  std::string notice_url;                         // instead of the cloud's own metadata address; empty: that one
+  WireOptions wire;
+  std::string metrics;     // "ADDRESS:PORT"; empty: none
+  std::string notice;      // "file:PATH", "aws" or "gcp"; empty: none
+  std::string notice_url;  // instead of the cloud's own metadata address; empty: that one
 
   bool operator==(const HostOptions&) const = default;
 };
@@ -67,7 +64,6 @@ EtcdAddress read_etcd_servers(const Config& config, Values& values, Outcome& fai
 std::vector<OptionSpec> membership_options();
 MembershipOptions read_membership_options(Values& values);
 
-// But for --bind, which `everstep train` had before there were elastic jobs.
 std::vector<OptionSpec> host_options();
 HostOptions read_host_options(const Config& config, Values& values, Outcome& failure);
 

@@ -19,9 +19,11 @@
 #include "launcher/elastic/reach.h"
 #include "launcher/elastic/store_connection.h"
 #include "launcher/elastic/worker_order.h"
+#include "launcher/elastic/worker_wire.h"
 #include "launcher/train/checkpoint_session.h"
 #include "launcher/train/control_link.h"
 #include "launcher/train/host.h"
+#include "launcher/train/runtime_directory.h"
 #include "launcher/train/stage_hooks.h"
 #include "launcher/train/worker_group.h"
 #include "launcher/train/worker_process.h"
@@ -93,8 +95,8 @@ class ElasticWorker {
     if (!data) return data.error();
     data_ = std::move(data).value();
     if (!job_->request.emulation) trainer::prepare_torch(kTorchThreads);
-    EVERSTEP_TRY(listen());
     EVERSTEP_TRY(check_address());
+    EVERSTEP_TRY(listen());
     const trainer::TrainOptions& options = job_->request.options;
     progress_.emplace(options.model.tokens_per_minibatch() * job_->request.plan.window);
     curve_ = make_curve(job_->request, job_->found.spec.lineage);
@@ -108,7 +110,7 @@ class ElasticWorker {
                       *job_,
                       keys_,
                       high_water_,
-                      *listener_,
+                      *connector_,
                       *data_,
                       *checkpoints_,
                       watch_,
@@ -118,7 +120,7 @@ class ElasticWorker {
                       *curve_,
                       *outage_,
                       name(),
-                      known_host(),
+                      host_of(order_),
                       [this](const FromWorker& message) { tell(message); },
                       [this](const std::string& event) { note(event); },
                       order_.slowdown};
@@ -140,22 +142,14 @@ class ElasticWorker {
   }
 
  private:
-  std::string known_host() const { return order_.host_name.empty() ? host_name() : order_.host_name; }
-
   std::string name() const {
     return order_.name.empty() ? host_name() + "-" + std::to_string(::getpid()) : order_.name;
   }
 
   // Peers that cannot call this worker, or the other way round, would find out one after the other.
   Status check_address() {
-    const Reach self{order_.etcd.urls, known_host(), listener_->address()};
-    const auto members = transact_patiently(*kv_, {{}, {elastic::list(keys_.members())}, {}});
-    if (!members) return members.error();
-    std::vector<elastic::MemberRecord> others;
-    for (const elastic::KeyValue& item : members->reads.at(0)) {
-      if (auto member = elastic::parse_member(item.value)) others.push_back(std::move(member).value());
-    }
-    EVERSTEP_TRY(check_reach(self, others));
+    const Reach self = reach_of(order_);
+    EVERSTEP_TRY(check_reach(self, *kv_, keys_, job_->membership.lease_ttl));
     if (const auto warning = reach_warning(self)) note(LogLine("unreachable_address").add("warning", *warning).text());
     return {};
   }
@@ -195,18 +189,10 @@ class ElasticWorker {
   }
 
   Status listen() {
-    trainer::UcxOptions options;
-    options.bind = order_.host.bind;
-    options.advertise = order_.host.advertise;
-    if (order_.host.port_range) {
-      options.first_port = static_cast<std::uint16_t>(order_.host.port_range->first);
-      options.last_port = static_cast<std::uint16_t>(order_.host.port_range->second);
-    }
-    options.seal = secret_.handshake_seal();
-    options.log = log_event;
-    auto listener = trainer::UcxListener::listen(options);
-    if (!listener) return listener.error();
-    listener_ = std::move(listener).value();
+    auto connector =
+        listen_for_workers(order_.host.wire, secret_, {job_->found.spec.lineage, runtime_directory(), log_event});
+    if (!connector) return connector.error();
+    connector_ = std::move(connector).value();
     return {};
   }
 
@@ -256,7 +242,7 @@ class ElasticWorker {
   std::optional<JoinedJob> job_;
   std::unique_ptr<CheckpointStore> checkpoints_;
   std::unique_ptr<trainer::DataSource> data_;
-  std::unique_ptr<trainer::UcxListener> listener_;
+  std::unique_ptr<trainer::PeerConnector> connector_;
   std::optional<RunProgress> progress_;
   std::unique_ptr<Curve> curve_;
   std::optional<OutageClock> outage_;

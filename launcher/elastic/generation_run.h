@@ -22,7 +22,7 @@
 #include "trainer/state_transfer.h"
 #include "trainer/threads/stop_gate.h"
 #include "trainer/train_loop.h"
-#include "trainer/ucx/ucx_transport.h"
+#include "trainer/wire/peer_connector.h"
 
 namespace everstep::launcher {
 
@@ -57,7 +57,7 @@ class GenerationRun {
   struct Start {
     elastic::GenerationRecord generation;
     elastic::Revision opened = 0;  // when `gen` said so
-    trainer::UcxConnection connection;
+    trainer::PeerConnection connection;
     // What this worker has of the base; nothing: no part of it.
     std::shared_ptr<const trainer::HeldState> held;      // base kMemory, kSums
     std::shared_ptr<const trainer::CopiedState> copies;  // base kCopies

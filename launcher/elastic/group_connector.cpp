@@ -13,11 +13,17 @@ namespace {
 // Peers may still be loading a checkpoint or waiting for their view.
 constexpr std::chrono::seconds kPatience{20};
 
+// Nobody is to wait for this worker, nor to take it for dead.
+void abandon(trainer::PeerConnection& connection) {
+  connection.news->give_up();
+  connection.transport->leave();
+}
+
 }  // namespace
 
-GroupConnector::GroupConnector(trainer::UcxListener& listener, elastic::Keys keys, std::uint64_t lineage, WorkerId self,
-                               Done done)
-    : listener_(listener), keys_(std::move(keys)), lineage_(lineage), self_(self), done_(std::move(done)) {}
+GroupConnector::GroupConnector(trainer::PeerConnector& connector, elastic::Keys keys, std::uint64_t lineage,
+                               WorkerId self, Done done)
+    : connector_(connector), keys_(std::move(keys)), lineage_(lineage), self_(self), done_(std::move(done)) {}
 
 GroupConnector::~GroupConnector() {
   std::vector<elastic::Attempt> open;
@@ -29,7 +35,7 @@ GroupConnector::~GroupConnector() {
 }
 
 void GroupConnector::connect(const elastic::GroupRecord& group, const elastic::View& view) {
-  trainer::UcxGroup members;
+  trainer::PeerGroup members;
   members.lineage = lineage_;
   members.generation = group.attempt.generation;
   members.nonce = group.attempt.nonce;
@@ -53,8 +59,8 @@ void GroupConnector::connect(const elastic::GroupRecord& group, const elastic::V
   threads_.start([this, group, members] { run(group, members); });
 }
 
-void GroupConnector::run(const elastic::GroupRecord& group, const trainer::UcxGroup& members) {
-  trainer::UcxOutcome outcome = listener_.connect(members, kPatience);
+void GroupConnector::run(const elastic::GroupRecord& group, const trainer::PeerGroup& members) {
+  trainer::ConnectOutcome outcome = connector_.connect(members, kPatience);
   if (!outcome.connection) {
     elastic::ConnectFailed failed{group.attempt, std::nullopt, outcome.connection.error()};
     // One that gave this try up, or refuses it, lives.
@@ -69,7 +75,7 @@ void GroupConnector::run(const elastic::GroupRecord& group, const trainer::UcxGr
   const std::scoped_lock lock(mutex_);
   const auto found = tries_.find(group.attempt);
   if (found == tries_.end()) {  // dropped meanwhile
-    outcome.connection->transport->leave();
+    abandon(*outcome.connection);
     return;
   }
   found->second = std::move(outcome.connection).value();
@@ -77,7 +83,7 @@ void GroupConnector::run(const elastic::GroupRecord& group, const trainer::UcxGr
 }
 
 void GroupConnector::drop(const elastic::Attempt& attempt) {
-  std::optional<trainer::UcxConnection> connection;
+  std::optional<trainer::PeerConnection> connection;
   {
     const std::scoped_lock lock(mutex_);
     const auto found = tries_.find(attempt);
@@ -85,15 +91,15 @@ void GroupConnector::drop(const elastic::Attempt& attempt) {
     connection = std::move(found->second);
     tries_.erase(found);
   }
-  listener_.give_up(attempt.generation, attempt.nonce);
-  if (connection) connection->transport->leave();
+  connector_.give_up(attempt.generation, attempt.nonce);
+  if (connection) abandon(*connection);
 }
 
-std::optional<trainer::UcxConnection> GroupConnector::take(const elastic::Attempt& attempt) {
+std::optional<trainer::PeerConnection> GroupConnector::take(const elastic::Attempt& attempt) {
   const std::scoped_lock lock(mutex_);
   const auto found = tries_.find(attempt);
   if (found == tries_.end() || !found->second) return std::nullopt;
-  std::optional<trainer::UcxConnection> connection = std::move(found->second);
+  std::optional<trainer::PeerConnection> connection = std::move(found->second);
   tries_.erase(found);
   return connection;
 }

@@ -8,7 +8,7 @@
 #include "elastic/decision.h"
 #include "elastic/view.h"
 #include "launcher/elastic/background_threads.h"
-#include "trainer/ucx/ucx_transport.h"
+#include "trainer/wire/peer_connector.h"
 
 namespace everstep::launcher {
 
@@ -18,7 +18,8 @@ class GroupConnector {
  public:
   using Done = std::function<void(elastic::AgentEvent)>;  // Connected or ConnectFailed, from another thread
 
-  GroupConnector(trainer::UcxListener& listener, elastic::Keys keys, std::uint64_t lineage, WorkerId self, Done done);
+  GroupConnector(trainer::PeerConnector& connector, elastic::Keys keys, std::uint64_t lineage, WorkerId self,
+                 Done done);
   GroupConnector(const GroupConnector&) = delete;
   GroupConnector& operator=(const GroupConnector&) = delete;
   ~GroupConnector();
@@ -30,20 +31,20 @@ class GroupConnector {
   void drop(const elastic::Attempt& attempt);
 
   // What came of a try that was told Connected; once.
-  std::optional<trainer::UcxConnection> take(const elastic::Attempt& attempt);
+  std::optional<trainer::PeerConnection> take(const elastic::Attempt& attempt);
 
  private:
-  void run(const elastic::GroupRecord& group, const trainer::UcxGroup& members);
+  void run(const elastic::GroupRecord& group, const trainer::PeerGroup& members);
 
-  trainer::UcxListener& listener_;
+  trainer::PeerConnector& connector_;
   const elastic::Keys keys_;
   const std::uint64_t lineage_;
   const WorkerId self_;
   const Done done_;
 
   std::mutex mutex_;
-  std::map<elastic::Attempt, std::optional<trainer::UcxConnection>> tries_;  // nothing: under way
-  BackgroundThreads threads_;                                                // last, so that they end first
+  std::map<elastic::Attempt, std::optional<trainer::PeerConnection>> tries_;  // nothing: under way
+  BackgroundThreads threads_;                                                 // last, so that they end first
 };
 
 }  // namespace everstep::launcher

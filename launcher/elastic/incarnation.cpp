@@ -70,7 +70,7 @@ Incarnation::Incarnation(WorkerParts& parts, WorkerId self, elastic::LeaseId lea
               parts.watch,
               parts.recorder,
               parts.slowdown},
-      connector_(parts.listener, parts.keys, parts.job.found.spec.lineage, self,
+      connector_(parts.connector, parts.keys, parts.job.found.spec.lineage, self,
                  [this](AgentEvent event) { mailbox_.put(std::move(event)); }),
       keeper_(parts.kv,
               {lease, ticks(parts.job.membership.lease_ttl), granted, [&parts] { return parts.watch.makes_progress(); },
@@ -87,7 +87,7 @@ elastic::AgentOptions Incarnation::agent_options(elastic::LeaseId lease) const {
   options.returns = parts_.returns;
   options.self.name = parts_.name;
   options.self.host = parts_.host;
-  options.self.address = parts_.listener.address();
+  options.self.address = parts_.connector.address();
   options.spec = parts_.job.found.text;
   options.lease = lease;
   options.lease_ttl = ticks(parts_.job.membership.lease_ttl);

@@ -33,7 +33,7 @@ struct WorkerParts {
   const JoinedJob& job;
   const elastic::Keys& keys;
   elastic::HighWater& high_water;
-  trainer::UcxListener& listener;
+  trainer::PeerConnector& connector;
   const trainer::DataSource& data;
   CheckpointStore& checkpoints;
   ComputeWatch& watch;

@@ -117,7 +117,7 @@ void Incarnation::show_progress() {
     metrics.minibatches_redone = progress.redone;
     metrics.saves_done = saves.saved;
     metrics.saves_failed = saves.failed;
-    metrics.fenced_calls = parts_.listener.fenced();
+    metrics.fenced_calls = parts_.connector.fenced();
   });
   if (run_->generation().group.plan.workers.front() != self_) return;
   elastic::ProgressRecord record;

@@ -59,8 +59,8 @@ elastic::RecordSeal JobSecret::record_seal(const elastic::Keys& keys, const std:
 }
 
 std::function<storage::Digest(std::string_view)> JobSecret::handshake_seal() const {
+  if (!is_set()) return {};
   const std::shared_ptr<const storage::Hashing> hashing = storage::make_openssl_hashing();
-  if (!is_set()) return [hashing](std::string_view text) { return sha256_of(*hashing, text); };
   return [hashing, key = data_key_](std::string_view text) { return hashing->hmac_sha256(key, text); };
 }
 

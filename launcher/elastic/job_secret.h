@@ -15,6 +15,9 @@ namespace everstep::launcher {
 // What the file of --secret-file holds; empty if none was given, or after a failure.
 std::string read_secret(const Config& config, Outcome& failure);
 
+// What to type to make one, and to use it.
+inline constexpr const char* kMakeSecret = "(umask 077 && openssl rand -hex 32 > secret), then --secret-file=secret";
+
 // Whether the job whose spec has that text has a secret. Its spec is sealed as documents of checkpoints are.
 bool has_secret(const std::string& spec);
 
@@ -35,7 +38,7 @@ class JobSecret {
   // For the records of the job whose spec has that text. Without a secret nothing is checked.
   elastic::RecordSeal record_seal(const elastic::Keys& keys, const std::string& spec) const;
 
-  // For UcxOptions::seal. Without a secret it is a plain SHA-256.
+  // For SocketOptions::seal; empty without a secret.
   std::function<storage::Digest(std::string_view)> handshake_seal() const;
 
   // For storage::Seal: the secret itself, as checkpoints have always been sealed with; empty without one.

@@ -9,6 +9,7 @@
 #include "launcher/table.h"
 #include "launcher/train/json_number.h"
 #include "launcher/train/progress.h"
+#include "trainer/socket/peer_address.h"
 
 namespace everstep::launcher {
 namespace {
@@ -56,6 +57,12 @@ std::string validation_text(const elastic::ProgressRecord& progress) {
 
 std::string skipped_text(const elastic::ProgressRecord& progress) {
   return progress.skipped > 0 ? ", " + counted(progress.skipped, "update", "updates") + " skipped so far" : "";
+}
+
+// A host, or the address of one worker.
+std::string who_is_shut_out(const QuarantinedHost& one) {
+  const auto address = trainer::parse_peer_address(one.host);
+  return address && !address->tcp ? address->local->path : trainer::shown_address(one.host);
 }
 
 void add_progress(const JobStatus& status, Lines& lines) {
@@ -115,8 +122,8 @@ void add_change(const JobStatus& status, Lines& lines) {
     lines.add("left out", "minibatches since HEAD that gave no finite numbers:" + positions);
   }
   for (const QuarantinedHost& one : status.quarantines) {
-    lines.add("shut out", one.host + " for " + std::to_string(one.record.seconds) + " s after its last strike, " +
-                              std::to_string(one.record.strikes) +
+    lines.add("shut out", who_is_shut_out(one) + " for " + std::to_string(one.record.seconds) +
+                              " s after its last strike, " + std::to_string(one.record.strikes) +
                               (one.record.strikes == 1 ? " time so far" : " times so far"));
   }
 }
@@ -145,7 +152,7 @@ Table worker_table(const JobStatus& status) {
   for (const WorkerStatus& worker : status.workers) {
     table.rows.push_back({printable(worker.record.name), short_id(worker.record.id), number_or_dash(worker.group),
                           number_or_dash(worker.device), printable(worker.record.host),
-                          printable(worker.record.address),
+                          printable(trainer::shown_address(worker.record.address)),
                           worker.computed_ms ? fixed_text(*worker.computed_ms, 1) : "-", stage_times_text(worker),
                           printable(state_of(worker))});
   }

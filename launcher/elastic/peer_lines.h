@@ -8,7 +8,7 @@
 
 #include "base/tick.h"
 #include "elastic/keys.h"
-#include "trainer/ucx/lifeline/lifeline_news.h"
+#include "trainer/wire/lifeline_news.h"
 
 namespace everstep::launcher {
 

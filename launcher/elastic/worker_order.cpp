@@ -5,6 +5,7 @@
 
 #include "base/version.h"
 #include "launcher/elastic/job_secret.h"
+#include "launcher/elastic/worker_wire.h"
 #include "launcher/train/data_digest.h"
 #include "launcher/train/host.h"
 #include "storage/openssl/openssl_hashing.h"
@@ -58,7 +59,6 @@ std::vector<OptionSpec> worker_order_options() {
   options.push_back({.name = "data", .value_name = "PATH", .help = "Where this host has the job's data"});
   options.push_back(
       {.name = "checkpoint-dir", .value_name = "DIR", .help = "Where this host has the job's checkpoints"});
-  options.push_back({.name = "bind", .value_name = "ADDRESS", .default_text = "127.0.0.1", .help = "Where to listen"});
   for (OptionSpec& option : host_options()) options.push_back(std::move(option));
   options.push_back({.name = "slowdown",
                      .value_name = "X",
@@ -103,6 +103,12 @@ Result<WorkerOrder> read_worker_order(const std::vector<std::string>& args) {
   if (failure) return failure->error;
   order.supervised = Values(*config).flag(kSupervised);
   return order;
+}
+
+std::string host_of(const WorkerOrder& order) { return order.host_name.empty() ? host_name() : order.host_name; }
+
+Reach reach_of(const WorkerOrder& order) {
+  return {order.etcd.urls, host_of(order), expected_address(order.host.wire, !order.secret.empty()), is_own_socket};
 }
 
 std::vector<std::string> worker_order_arguments(const Config& config) {

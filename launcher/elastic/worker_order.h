@@ -6,6 +6,7 @@
 #include "elastic/kv_store.h"
 #include "launcher/elastic/elastic_options.h"
 #include "launcher/elastic/job_setup.h"
+#include "launcher/elastic/reach.h"
 
 namespace everstep::launcher {
 
@@ -28,6 +29,12 @@ std::vector<OptionSpec> worker_order_options();
 
 WorkerOrder read_worker_order(const Config& config, Outcome& failure);
 Result<WorkerOrder> read_worker_order(const std::vector<std::string>& args);
+
+// As the job knows the host that this worker is on.
+std::string host_of(const WorkerOrder& order);
+
+// Whom this worker can reach, by what it is told, and who can reach it.
+Reach reach_of(const WorkerOrder& order);
 
 // Every option of the list that is set in `config`, for everstep-worker.
 std::vector<std::string> worker_order_arguments(const Config& config);

@@ -12,9 +12,10 @@ namespace everstep::launcher {
 namespace {
 
 // What a resumed run needs again: no checkpoint stores it.
-constexpr std::array<std::string_view, 13> kOfTheHost{
-    "etcd",      "etcd-ca",    "etcd-cert", "etcd-key", "etcd-plain-text", "secret-file", "bind",
-    "advertise", "port-range", "metrics",   "notice",   "notice-url",      "restart"};
+constexpr std::array<std::string_view, 17> kOfTheHost{
+    "etcd",    "etcd-ca",   "etcd-cert",  "etcd-key",   "etcd-plain-text", "secret-file",
+    "bind",    "advertise", "port-range", "wire",       "tls-ca",          "tls-cert",
+    "tls-key", "metrics",   "notice",     "notice-url", "restart"};
 
 std::string shown_path(const std::string& path) {
   std::error_code ignored;

@@ -25,20 +25,21 @@ constexpr std::array<std::string_view, 3> kLength{"steps", "lr-steps", "min-lr"}
 constexpr std::array<std::string_view, 10> kPlan{"workers", "schedule",    "depth",      "pipelines",  "width",
                                                  "shapes",  "synchronous", "memory-gib", "redundancy", "rebalance"};
 constexpr std::array<std::string_view, 2> kEqualBits{"recompute", "compare-replicas"};
-constexpr std::array<std::string_view, 6> kProcesses{"bind", "port", "timeout", "output", "trace", "json"};
+constexpr std::array<std::string_view, 4> kProcesses{"timeout", "output", "trace", "json"};
 constexpr std::array<std::string_view, 8> kCheckpoints{"checkpoint-dir", "checkpoint-every", "keep-last",
                                                        "keep-every",     "keep-best",        "resume",
                                                        "secret-file",    "drop-secret"};
 constexpr std::array<std::string_view, 1> kMayHaveMoved{"data"};  // its digest tells whether it is the same
 
-constexpr std::array<std::string_view, 15> kMembership{
+constexpr std::array<std::string_view, 10> kMembership{
     "etcd",      "etcd-ca",           "etcd-cert",   "etcd-key",      "etcd-plain-text",
-    "lease-ttl", "etcd-outage-limit", "min-workers", "join-debounce", "join-interval",
-    "advertise", "port-range",        "metrics",     "notice",        "notice-url"};
+    "lease-ttl", "etcd-outage-limit", "min-workers", "join-debounce", "join-interval"};
+constexpr std::array<std::string_view, 10> kHost{"bind",     "advertise", "port-range", "wire",   "tls-ca",
+                                                 "tls-cert", "tls-key",   "metrics",    "notice", "notice-url"};
 constexpr std::array<std::string_view, 3> kSupervision{"restart", "explode", "max-skipped-updates"};
 
-constexpr std::array<Names, 8> kMayDiffer{kLength,      kPlan,         kEqualBits,  kProcesses,
-                                          kCheckpoints, kMayHaveMoved, kMembership, kSupervision};
+constexpr std::array<Names, 9> kMayDiffer{kLength,       kPlan,       kEqualBits, kProcesses,  kCheckpoints,
+                                          kMayHaveMoved, kMembership, kHost,      kSupervision};
 
 bool may_differ(std::string_view name) {
   return std::any_of(kMayDiffer.begin(), kMayDiffer.end(),

@@ -7,7 +7,7 @@
 #include "launcher/train/train_plan.h"
 #include "trainer/emulated/emulated_stage.h"
 #include "trainer/torch/torch_stage.h"
-#include "trainer/ucx/payload_checksum.h"
+#include "trainer/xxhash/byte_hash.h"
 
 namespace everstep::launcher {
 namespace {
@@ -38,7 +38,7 @@ void compute(const trainer::ModelConfig& model, trainer::TrainHooks& hooks) {
 }  // namespace
 
 void add_stage_hooks(const TrainRequest& request, const scheduler::Plan& plan, trainer::TrainHooks& hooks) {
-  hooks.hash_weights = trainer::payload_checksum;
+  hooks.hash_weights = trainer::byte_hash;
   if (request.emulation) {
     emulate(request, plan, hooks);
   } else {

@@ -98,11 +98,6 @@ Options plan_options() {
 
 Options process_options() {
   return {
-      {.name = "bind", .value_name = "ADDRESS", .default_text = "127.0.0.1", .help = "Where workers listen for peers"},
-      {.name = "port",
-       .value_name = "N",
-       .default_text = "0",
-       .help = "Where worker 0 listens, the others behind it; 0 for any free ports"},
       {.name = "timeout", .value_name = "S", .default_text = "60", .help = "Seconds to wait for a silent worker"},
       {.name = "output",
        .value_name = "DIR",

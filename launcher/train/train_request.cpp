@@ -11,7 +11,6 @@
 namespace everstep::launcher {
 namespace {
 
-constexpr int kHighestPort = 65535;
 constexpr int kMost = 1'000'000;
 constexpr std::int64_t kMostSteps = 1'000'000'000;
 
@@ -171,10 +170,6 @@ TrainRequest read_train_request(const Config& config, std::int64_t host_memory_b
   options.peer_timeout =
       std::chrono::milliseconds(std::llround(1000 * values.number("timeout", {.min = 1, .max = 1e6})));
 
-  request.bind = values.path("bind");
-  request.port = reader.integer("port", 0, kHighestPort);
-  if (request.port > kHighestPort + 1 - request.workers)
-    reader.refuse("port", "there are no ports for all workers behind it");
   if (config.is_set("output")) request.output = values.path("output");
   if (config.is_set("trace")) request.trace = values.path("trace");
   request.json = values.flag("json");

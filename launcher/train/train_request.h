@@ -50,8 +50,6 @@ struct TrainRequest {
 
   std::optional<CheckpointRequest> checkpoints;  // nothing: none
 
-  std::string bind;
-  int port = 0;
   std::string output;  // empty: to be chosen
   std::string trace;   // empty: none
   bool json = false;

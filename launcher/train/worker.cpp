@@ -12,14 +12,15 @@
 #include "launcher/train/host.h"
 #include "launcher/train/run_directory.h"
 #include "launcher/train/run_trace.h"
+#include "launcher/train/runtime_directory.h"
 #include "launcher/train/stage_hooks.h"
 #include "launcher/train/train_plan.h"
 #include "launcher/train/worker_arguments.h"
 #include "launcher/train/worker_checkpoints.h"
 #include "launcher/train/worker_group.h"
 #include "launcher/train/worker_process.h"
+#include "trainer/socket/socket_connector.h"
 #include "trainer/torch/torch_stage.h"
-#include "trainer/ucx/ucx_transport.h"
 
 namespace everstep::launcher {
 namespace {
@@ -87,22 +88,22 @@ class WorkerProcess {
   }
 
   Result<std::unique_ptr<trainer::Transport>> connect() {
-    trainer::UcxOptions options;
-    options.bind = request_.bind;
-    options.first_port = static_cast<std::uint16_t>(request_.port == 0 ? 0 : request_.port + identity_.rank);
+    trainer::SocketOptions options;  // all workers are on this host
+    options.lineage = identity_.lineage;
+    options.runtime_directory = runtime_directory();
     options.log = log_event;
-    auto opened = trainer::UcxListener::listen(options);
+    auto opened = trainer::listen_for_peers(options);
     if (!opened) return opened.error();
-    listener_ = std::move(opened).value();
+    connector_ = std::move(opened).value();
     link_.send(Hello{describe_setup(plan_.plan),
-                     listener_->address(),
+                     connector_->address(),
                      {{"kernels", trainer::cpu_capability()}, {"libtorch", trainer::torch_version()}}});
-    trainer::UcxGroup group{identity_.lineage, identity_.generation, 0, identity_.rank, {}};
+    trainer::PeerGroup group{identity_.lineage, identity_.generation, 0, identity_.rank, {}};
     for (const std::string& address : link_.wait_for_start().addresses) {
       // Nobody is replaced in a fixed set of workers, so a place is an incarnation.
       group.members.push_back({WorkerId{{identity_.lineage, group.members.size()}}, address});
     }
-    auto connected = listener_->connect(group, request_.options.peer_timeout);
+    auto connected = connector_->connect(group, request_.options.peer_timeout);
     if (!connected.connection) return connected.connection.error();
     return std::move(connected.connection->transport);
   }
@@ -131,7 +132,7 @@ class WorkerProcess {
   AskedToStop stops_{link_};
   trainer::FlightRecorder recorder_;
   TrainPlan plan_;
-  std::unique_ptr<trainer::UcxListener> listener_;
+  std::unique_ptr<trainer::PeerConnector> connector_;
   std::ofstream trace_;
   std::unique_ptr<WorkerCheckpoints> checkpoints_;  // with --checkpoint-dir only
 };

@@ -47,8 +47,8 @@ std::string answer_to(int port, const std::string& request) {
 }  // namespace
 
 EtcdCluster::EtcdCluster(int servers, std::optional<ServerCertificates> certificates,
-                         std::vector<std::string> more_arguments)
-    : certificates_(std::move(certificates)), more_arguments_(std::move(more_arguments)) {
+                         std::vector<std::string> more_arguments, std::string address)
+    : certificates_(std::move(certificates)), more_arguments_(std::move(more_arguments)), address_(std::move(address)) {
   bool is_up = false;
   for (int tries = 0; tries < 3 && !is_up; ++tries) is_up = try_to_start(servers);
   EVERSTEP_CHECK(is_up, "etcd does not come up");
@@ -62,7 +62,7 @@ std::vector<std::string> EtcdCluster::endpoints() const {
 }
 
 std::unique_ptr<KvStore> EtcdCluster::connect() const {
-  auto store = connect_etcd({.endpoints = endpoints()});
+  auto store = connect_etcd({.endpoints = endpoints(), .allow_plain_text = true});
   EVERSTEP_CHECK(store.ok(), store.error().line());
   return std::move(*store);
 }
@@ -103,7 +103,7 @@ void EtcdCluster::restore_copy(int server) {
 }
 
 void EtcdCluster::wait_until_healthy() const {
-  EtcdOptions options{.endpoints = endpoints()};
+  EtcdOptions options{.endpoints = endpoints(), .allow_plain_text = true};
   if (certificates_) {
     options.ca = content(certificates_->ca);
     options.certificate = content(certificates_->certificate);
@@ -151,7 +151,7 @@ bool EtcdCluster::try_to_start(int servers) {
   for (int index = 0; index < servers; ++index) {
     const std::string name = "server" + std::to_string(index);
     std::filesystem::remove_all(directory_.path() / name);
-    servers_.push_back({name, scheme + "://127.0.0.1:" + std::to_string(launcher::unused_port()),
+    servers_.push_back({name, scheme + "://" + address_ + ":" + std::to_string(launcher::unused_port()),
                         "http://127.0.0.1:" + std::to_string(launcher::unused_port())});
   }
   for (Server& server : servers_) start(server);

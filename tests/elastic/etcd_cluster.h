@@ -22,12 +22,12 @@ struct ServerCertificates {
   std::string key;
 };
 
-// Real etcd servers on the loopback device, one or three, with data of their own. The constructor returns when they
-// answer; everything is gone with the object, and with the test's process.
+// Real etcd servers, one or three, with data of their own; on the loopback device, unless another address is given. The
+// constructor returns when they answer; everything is gone with the object, and with the test's process.
 class EtcdCluster {
  public:
   explicit EtcdCluster(int servers = 1, std::optional<ServerCertificates> certificates = std::nullopt,
-                       std::vector<std::string> more_arguments = {});
+                       std::vector<std::string> more_arguments = {}, std::string address = "127.0.0.1");
 
   int size() const { return static_cast<int>(servers_.size()); }
   const std::string& endpoint(int server) const { return servers_[server].url; }
@@ -67,6 +67,7 @@ class EtcdCluster {
   TemporaryDirectory directory_;
   std::optional<ServerCertificates> certificates_;
   std::vector<std::string> more_arguments_;
+  std::string address_;
   std::vector<Server> servers_;
 };
 

@@ -45,8 +45,8 @@ pid_t spawn_words(std::vector<std::string> words, std::vector<std::string> envir
   posix_spawnattr_setsigdefault(&attributes, &not_ignored);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   pid_t child = 0;
-  const int error = posix_spawn(&child, words[0].c_str(), &actions, &attributes, pointers(words).data(),
-                                pointers(environment).data());
+  const int error = posix_spawnp(&child, words[0].c_str(), &actions, &attributes, pointers(words).data(),
+                                 pointers(environment).data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   EVERSTEP_CHECK(error == 0, "cannot start the program");
@@ -103,7 +103,11 @@ RunningProgram::~RunningProgram() {
 
 std::vector<pid_t> RunningProgram::children() const { return living_children(pid_); }
 
-void RunningProgram::signal(int number) const { ::kill(pid_, number); }
+// To −1 the kernel sends it to everybody.
+void RunningProgram::signal(int number) const {
+  EVERSTEP_CHECK(pid_ > 0, "its end was waited for already");
+  ::kill(pid_, number);
+}
 
 // The place in the file is the program's own: it must not be moved.
 std::string RunningProgram::log() const {
@@ -116,6 +120,7 @@ std::string RunningProgram::log() const {
 }
 
 Ended RunningProgram::wait(std::chrono::seconds limit) {
+  EVERSTEP_CHECK(pid_ > 0, "its end was waited for already");
   if (!is_gone_within(pid_, limit)) signal(SIGKILL);
   int status = 0;
   EVERSTEP_CHECK(waitpid(pid_, &status, 0) == pid_, "cannot wait for the program");

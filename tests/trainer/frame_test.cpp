@@ -8,30 +8,29 @@ namespace {
 
 using testing::HasSubstr;
 
-WireFrame some_frame() {
-  WireFrame frame;
-  frame.header.lineage = 0xFEDCBA9876543210;
-  frame.header.generation = {4};
-  frame.header.kind = FrameKind::kWeights;
-  frame.header.window = 1234567890123;
-  frame.header.round = 2;
-  frame.header.minibatch = 31;
-  frame.header.stage = 7;
-  frame.header.piece = 3;
-  frame.header.version = {1234567890122};
-  frame.header.length = 1 << 20;
-  frame.payload_checksum = 0x0123456789ABCDEF;
+FrameHeader some_frame() {
+  FrameHeader frame;
+  frame.lineage = 0xFEDCBA9876543210;
+  frame.generation = {4};
+  frame.kind = FrameKind::kWeights;
+  frame.window = 1234567890123;
+  frame.round = 2;
+  frame.minibatch = 31;
+  frame.stage = 7;
+  frame.piece = 3;
+  frame.version = {1234567890122};
+  frame.length = 1 << 20;
   return frame;
 }
 
 TEST(Frame, ComesBackAsItWas) {
   EXPECT_EQ(decode_frame(encode_frame(some_frame())).value(), some_frame());
-  EXPECT_EQ(decode_frame(encode_frame({})).value(), WireFrame());
+  EXPECT_EQ(decode_frame(encode_frame({})).value(), FrameHeader());
 }
 
 TEST(Frame, HasTheSameBytesOnEveryMachine) {
-  WireFrame frame;
-  frame.header.lineage = 0x0807060504030201;
+  FrameHeader frame;
+  frame.lineage = 0x0807060504030201;
   const FrameBytes bytes = encode_frame(frame);
   for (int i = 0; i < 8; ++i) EXPECT_EQ(std::to_integer<int>(bytes[8 + i]), i + 1);
 }
@@ -42,7 +41,7 @@ TEST(Frame, IsRefusedAfterAnyChangeOfOneByte) {
     for (int change = 1; change < 256; ++change) {
       FrameBytes bad = good;
       bad[at] ^= static_cast<std::byte>(change);
-      const Result<WireFrame> decoded = decode_frame(bad);
+      const Result<FrameHeader> decoded = decode_frame(bad);
       ASSERT_FALSE(decoded) << "byte " << at << " changed by " << change;
       EXPECT_EQ(decoded.error().code, ErrorCode::kInvalidArgument);
     }
@@ -60,7 +59,7 @@ TEST(Frame, IsRefusedAtAnyOtherLength) {
 }
 
 TEST(Frame, MatchesWhatIsExpectedUpToOneVersion) {
-  const FrameHeader expected = some_frame().header;
+  const FrameHeader expected = some_frame();
   FrameHeader received = expected;
   EXPECT_TRUE(check_frame(received, expected));
   received.version = {expected.version.value + 1};
@@ -72,7 +71,7 @@ TEST(Frame, MatchesWhatIsExpectedUpToOneVersion) {
 }
 
 TEST(Frame, OfAnotherLineageOrGenerationIsStale) {
-  const FrameHeader expected = some_frame().header;
+  const FrameHeader expected = some_frame();
   FrameHeader received = expected;
   received.lineage ^= 1;
   EXPECT_EQ(check_frame(received, expected).error().code, ErrorCode::kStaleGeneration);
@@ -84,7 +83,7 @@ TEST(Frame, OfAnotherLineageOrGenerationIsStale) {
 }
 
 TEST(Frame, AnyOtherDifferenceIsRefusedWithBothSidesNamed) {
-  const FrameHeader expected = some_frame().header;
+  const FrameHeader expected = some_frame();
   std::vector<FrameHeader> others(7, expected);
   others[0].kind = FrameKind::kActivation;
   others[1].window += 1;

@@ -126,6 +126,15 @@ TEST_P(TransportContract, KeepsTheOrderWithinAChannel) {
   }
 }
 
+TEST_P(TransportContract, AFrameDoesNotWaitForTheNextOneOfItsChannel) {
+  start(2);
+  const ReceiveId first = worker(1).post_receive(0, Channel::kTensors, header(1, 8), allocate_zeroed(8));
+  const ReceiveId second = worker(1).post_receive(0, Channel::kTensors, header(2, 8), allocate_zeroed(8));
+  worker(0).send(1, Channel::kTensors, header(1, 8), allocate_zeroed(8));
+  EXPECT_TRUE(worker(1).wait(first, kSoon));
+  EXPECT_FALSE(worker(1).ready(second));
+}
+
 TEST_P(TransportContract, AFrameDoesNotWaitForAnotherChannel) {
   start(2);
   const Buffer small = allocate_zeroed(8);

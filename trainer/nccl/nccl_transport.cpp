@@ -30,7 +30,7 @@ constexpr int kOldestNccl = 23000;
 constexpr std::size_t kNoticeBytes = kFrameHeaderBytes + kNcclUniqueIdBytes;
 
 Buffer encode_notice(const FrameHeader& header, const NcclUniqueId& id) {
-  const FrameBytes bytes = encode_frame({header, 0});
+  const FrameBytes bytes = encode_frame(header);
   Buffer notice = allocate_scratch(kNoticeBytes);
   std::copy(bytes.begin(), bytes.end(), notice.data);
   std::copy(id.begin(), id.end(), notice.data + kFrameHeaderBytes);
@@ -247,10 +247,10 @@ class NcclTransport final : public Transport {
       return {};
     }
     const std::span<const std::byte> notice = receive.notice.as<const std::byte>();
-    const Result<WireFrame> frame = decode_frame(notice.first(kFrameHeaderBytes));
-    if (!frame) return frame.error();
-    EVERSTEP_TRY(check_frame(frame->header, receive.expected));
-    receive.header = frame->header;
+    const Result<FrameHeader> header = decode_frame(notice.first(kFrameHeaderBytes));
+    if (!header) return header.error();
+    EVERSTEP_TRY(check_frame(*header, receive.expected));
+    receive.header = *header;
     if (!receive.transfer || receiving_link(receive).is_open()) return {};
     NcclUniqueId id{};
     std::copy_n(notice.begin() + kFrameHeaderBytes, id.size(), id.begin());

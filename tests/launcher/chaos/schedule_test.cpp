@@ -141,6 +141,17 @@ TEST(ChaosSchedule, KnowsFaultsByTheirNames) {
   }
 }
 
+TEST(ChaosSchedule, KnowsWhetherSomethingHappensBetweenWorkers) {
+  const auto needs_network = [](const std::string& fault) {
+    return parse_schedule("workers 4\netcd-servers 3\n1 " + fault + "\n").value().needs_network();
+  };
+  for (const char* fault : {"half-open for=3", "corrupt for=3", "delay for=3", "cut-off for=3", "etcd-split for=3"}) {
+    EXPECT_TRUE(needs_network(fault)) << fault;
+  }
+  EXPECT_FALSE(needs_network("kill-leader"));
+  EXPECT_FALSE(needs_network("etcd-away for=3"));
+}
+
 TEST(ChaosSchedule, IsReadByPeople) {
   const auto schedule = parse_schedule("# mine\n\nworkers 3\n  0.5 kill-leader   # at once\n1 scale by=-1\n");
   ASSERT_TRUE(schedule.ok()) << schedule.error().line();

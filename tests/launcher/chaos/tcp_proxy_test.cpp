@@ -38,15 +38,20 @@ class ChaosProxy : public testing::Test {
     auto proxy = TcpProxy::start(port);
     ASSERT_TRUE(proxy.ok()) << proxy.error().line();
     proxy_ = std::move(*proxy);
-    peer_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const sockaddr_in address = address_of(TcpProxy::kAddress, port);
-    ASSERT_EQ(::connect(peer_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    address_ = address_of(TcpProxy::kAddress, port);
+    peer_ = call();
     worker_ = ::accept(listener_, nullptr, nullptr);
     ASSERT_GE(worker_, 0);
   }
 
   void TearDown() override {
     for (const int socket : {listener_, peer_, worker_}) ::close(socket);
+  }
+
+  int call() const {
+    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(::connect(socket, reinterpret_cast<const sockaddr*>(&address_), sizeof address_), 0);
+    return socket;
   }
 
   static void send(int socket, const std::string& text) {
@@ -63,8 +68,9 @@ class ChaosProxy : public testing::Test {
   }
 
   static constexpr milliseconds kPatience{5000};
-  static constexpr milliseconds kMoment{150};
+  static constexpr milliseconds kMoment{150};  // less than a slow proxy waits
 
+  sockaddr_in address_{};
   int listener_ = -1;
   int peer_ = -1;
   int worker_ = -1;
@@ -80,6 +86,36 @@ TEST_F(ChaosProxy, HandsOnWhatComes) {
   EXPECT_EQ(receive(worker_, kPatience), "end");
 }
 
+// As it is without a proxy: who has said all may still listen.
+TEST_F(ChaosProxy, HandsOnTheEndOfEachDirectionForItself) {
+  send(peer_, "last words");
+  ::shutdown(peer_, SHUT_WR);
+  EXPECT_EQ(receive(worker_, kPatience), "last words");
+  EXPECT_EQ(receive(worker_, kPatience), "end");
+  send(worker_, "answer");
+  EXPECT_EQ(receive(peer_, kPatience), "answer");
+}
+
+TEST_F(ChaosProxy, HoldsUpNobodyElseForOneWhoDoesNotRead) {
+  const std::string much(std::size_t{64} << 20, 'x');
+  std::thread sender([&] {
+    for (std::size_t sent = 0; sent < much.size();) {
+      const ssize_t count = ::send(peer_, much.data() + sent, much.size() - sent, MSG_NOSIGNAL);
+      if (count <= 0) return;
+      sent += static_cast<std::size_t>(count);
+    }
+  });
+  EXPECT_EQ(receive(worker_, kPatience)[0], 'x');
+  const int second = call();
+  const int answered = ::accept(listener_, nullptr, nullptr);
+  send(second, "hello");
+  EXPECT_EQ(receive(answered, kPatience), "hello");
+  ::shutdown(peer_, SHUT_RDWR);  // the sender waits for a reader until then
+  sender.join();
+  ::close(second);
+  ::close(answered);
+}
+
 TEST_F(ChaosProxy, HoldsBackUntilItPassesAgain) {
   proxy_->set(TcpProxy::Mode::kHold);
   send(peer_, "hello");
@@ -92,6 +128,17 @@ TEST_F(ChaosProxy, ChangesOneBit) {
   proxy_->set(TcpProxy::Mode::kCorrupt);
   send(peer_, "hello");
   EXPECT_EQ(receive(worker_, kPatience), "helln");
+}
+
+TEST_F(ChaosProxy, KeepsTheOrderWhenItIsSlowNoMore) {
+  proxy_->set(TcpProxy::Mode::kDelay);
+  send(peer_, "first ");
+  std::this_thread::sleep_for(kMoment / 2);  // it has taken that
+  proxy_->set(TcpProxy::Mode::kPass);
+  send(peer_, "second");
+  std::string all;
+  while (all.size() < 12) all += receive(worker_, kPatience);
+  EXPECT_EQ(all, "first second");
 }
 
 TEST_F(ChaosProxy, IsSlow) {

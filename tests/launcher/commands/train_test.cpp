@@ -76,6 +76,14 @@ TEST_F(TrainCommand, PrintsNoConfigurationThatItWouldRefuseWithoutSayingSo) {
   EXPECT_THAT(answer({"--workers=2", corpus(), "--etcd=none", "--restart=never"}), HasSubstr("has no meaning with"));
 }
 
+TEST_F(TrainCommand, SaysHowToMakeTheSecretThatOtherHostsNeed) {
+  for (const char* option : {"--bind=10.0.0.7", "--port-range=4700-4799", "--wire=tcp"}) {
+    EXPECT_THAT(refusal({"--workers=2", corpus(), option}, 64),
+                testing::AllOf(HasSubstr(std::string(option) + ": needs a secret"), HasSubstr("openssl rand -hex 32")));
+    EXPECT_THAT(refusal({"--workers=2", corpus(), "--etcd=none", option}, 64), HasSubstr("has no meaning with"));
+  }
+}
+
 TEST_F(TrainCommand, RefusesADirectoryThatHoldsARun) {
   std::filesystem::create_directory(path("old"));
   file("old/metrics.jsonl", "precious");

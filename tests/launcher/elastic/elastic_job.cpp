@@ -113,11 +113,11 @@ AssertionResult ElasticJob::starts(int workers, const Words& more) {
   return trains ? saves(step() + 1) : trains;
 }
 
-RunningProgram& ElasticJob::add_worker(const std::string& name, const Words& more) {
+RunningProgram& ElasticJob::add_worker(const std::string& name, const Words& more, const Words& under) {
   Words words{worker_config(), "--job=job", "--name=" + name, "--output=" + path(output_)};
   replace_options(words, more);
   words.insert(words.begin(), "worker");
-  return *added_.emplace_back(std::make_unique<RunningProgram>(words));
+  return *added_.emplace_back(std::make_unique<RunningProgram>(words, Words{}, under));
 }
 
 void ElasticJob::scale(int workers) const {

@@ -50,8 +50,8 @@ class ElasticJob : public CommandFiles {
   Words wrapper;
   // The same, up to a checkpoint of a generation in which so many train.
   testing::AssertionResult starts(int workers, const Words& more);
-  // `everstep worker` for the job that runs, with its log in the directory of the run.
-  RunningProgram& add_worker(const std::string& name, const Words& more = {});
+  // `everstep worker` for the job that runs, with its log in the directory of the run; `under` becomes it.
+  RunningProgram& add_worker(const std::string& name, const Words& more = {}, const Words& under = {});
   // `everstep scale`
   void scale(int workers) const;
 

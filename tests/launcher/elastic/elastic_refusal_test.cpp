@@ -100,7 +100,7 @@ TEST_F(ElasticRefusal, IsWhatAWrongSecretGets) {
 
 // So many take a while to load on a small machine; whoever comes within --join-debounce comes at once.
 TEST_F(ElasticRefusal, IsWhatWrongSecretsInACrowdGetWhoseOthersAreOneGeneration) {
-  start_with(2, {right_secret(), "--workers=2", "--shapes=2=2x1,14=7x2", "--window=16", "--join-debounce=5"});
+  start_with(2, {right_secret(), "--workers=2", "--shapes=2=2x1,14=7x2", "--window=16", "--join-debounce=12"});
   const int before = generation();
   std::vector<RunningProgram*> refused;
   for (int number = 0; number < 18; ++number) {

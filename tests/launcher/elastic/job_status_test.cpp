@@ -197,6 +197,25 @@ TEST_F(JobStatusTest, ListsHostsThatAreShutOut) {
   EXPECT_THAT(status_text(status()), HasSubstr("  shut out    node-9 for 4 s after its last strike, 2 times so far\n"));
 }
 
+TEST_F(JobStatusTest, ShowsTheAddressesThatPeopleKnow) {
+  job.train();
+  elastic::MemberRecord both = job.add_worker(3);
+  both.address = "10.0.0.3:4711 unix=some-boot/run/user/0/everstep/port-4711.sock";
+  job.write(job.keys().member(both.id), to_text(both));
+  elastic::MemberRecord local = job.add_worker(4);
+  local.address = "unix=some-boot/run/user/0/everstep/process-7.sock";
+  job.write(job.keys().member(local.id), to_text(local));
+  job.write(job.keys().quarantine(local.address), to_text(elastic::QuarantineRecord{1, 5}));
+  const std::string text = status_text(status());
+  EXPECT_THAT(text, HasSubstr(" 10.0.0.3:4711 "));
+  EXPECT_THAT(text, HasSubstr(" this host only "));
+  EXPECT_THAT(text, HasSubstr("shut out    /run/user/0/everstep/process-7.sock for 5 s"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("some-boot")));
+  const std::string json = to_text(status_json(status()));
+  EXPECT_THAT(json, HasSubstr(both.address));
+  EXPECT_THAT(json, HasSubstr(local.address));
+}
+
 TEST_F(JobStatusTest, LetsNobodyWriteToTheTerminal) {
   job.train();
   elastic::MemberRecord evil = job.add_worker(3);

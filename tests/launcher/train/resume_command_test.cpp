@@ -27,9 +27,11 @@ TEST(ResumeCommand, ShowsPathsFromTheWorkingDirectory) {
 
 TEST(ResumeCommand, RepeatsWhatNoCheckpointStores) {
   EXPECT_EQ(command_for({"--checkpoint-dir=/c", "--etcd=https://a:2379,https://b:2379", "--etcd-ca=my ca.pem",
-                         "--secret-file=it's", "--bind=0.0.0.0", "--etcd-plain-text", "--lr=1", "--output=/o"}),
+                         "--secret-file=it's", "--bind=::", "--advertise=fd00::7", "--wire=tcp", "--tls-ca=ca.pem",
+                         "--tls-cert=c.pem", "--tls-key=k.pem", "--etcd-plain-text", "--lr=1", "--output=/o"}),
             "everstep resume --from=/c/job --secret-file='it'\\''s' --etcd=https://a:2379,https://b:2379 "
-            "--etcd-ca='my ca.pem' --etcd-plain-text=true --bind=0.0.0.0");
+            "--etcd-ca='my ca.pem' --etcd-plain-text=true --bind=:: --advertise=fd00::7 --wire=tcp --tls-ca=ca.pem "
+            "--tls-cert=c.pem --tls-key=k.pem");
 }
 
 TEST(ShellWord, IsOneWord) {

@@ -23,11 +23,11 @@ Config given(const std::vector<std::string>& args) {
 }
 
 storage::Settings stored() {
-  return stored_settings(
-      train_config({"--workers=4", "--data=corpus.txt", "--steps=50", "--lr=0.01", "--reproducible", "--job=first",
-                    "--checkpoint-dir=old", "--output=old-run", "--min-workers=3", "--metrics=:9000", "--bind=10.0.0.1",
-                    "--etcd=http://127.0.0.1:1", "--memory-gib=3", "--secret-file=old.secret", "--checkpoint-every=7"}),
-      "10-aa");
+  return stored_settings(train_config({"--workers=4", "--data=corpus.txt", "--steps=50", "--lr=0.01", "--reproducible",
+                                       "--job=first", "--checkpoint-dir=old", "--output=old-run", "--min-workers=3",
+                                       "--metrics=:9000", "--bind=10.0.0.1", "--wire=tcp", "--etcd=http://127.0.0.1:1",
+                                       "--memory-gib=3", "--secret-file=old.secret", "--checkpoint-every=7"}),
+                         "10-aa");
 }
 
 std::string text_of(const Config& config, std::string_view name) {
@@ -56,7 +56,8 @@ TEST(ResumeConfig, TakesNothingOfTheOldHost) {
   EXPECT_EQ(text_of(config, "metrics"), "not set");
   EXPECT_EQ(text_of(config, "secret-file"), "not set");
   EXPECT_EQ(text_of(config, "memory-gib"), "not set");
-  EXPECT_EQ(text_of(config, "bind"), "127.0.0.1");
+  EXPECT_EQ(text_of(config, "bind"), "not set");
+  EXPECT_EQ(text_of(config, "wire"), "auto");
   EXPECT_EQ(text_of(config, "etcd"), "own");
 }
 

@@ -39,7 +39,6 @@ TEST(ResumeRules, AllowOtherPlansLengthsFilesAndLogs) {
                           "--synchronous",
                           "--memory-gib=1",
                           "--bind=127.0.0.2",
-                          "--port=7000",
                           "--timeout=5",
                           "--output=there",
                           "--trace=trace.json",
@@ -64,6 +63,10 @@ TEST(ResumeRules, AllowOtherPlansLengthsFilesAndLogs) {
                           "--etcd-key=key",
                           "--advertise=a",
                           "--port-range=1-2",
+                          "--wire=tcp",
+                          "--tls-ca=ca",
+                          "--tls-cert=cert",
+                          "--tls-key=key",
                           "--metrics=:1",
                           "--notice=aws",
                           "--notice-url=u",
@@ -108,7 +111,7 @@ TEST(ResumeRules, RefuseWhateverChangesWhatIsComputed) {
 }
 
 // Whoever adds an option decides here.
-TEST(ResumeRules, KnowEveryOption) { EXPECT_EQ(train_options().size(), 75U); }
+TEST(ResumeRules, KnowEveryOption) { EXPECT_EQ(train_options().size(), 78U); }
 
 TEST(ResumeRules, NameAllThatDiffers) {
   EXPECT_EQ(refusal({"--lr=0.1", "--layers=3"}),

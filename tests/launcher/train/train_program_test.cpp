@@ -5,10 +5,7 @@
 #include <sstream>
 #include <thread>
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "storage/json/json_reader.h"
@@ -242,23 +239,6 @@ TEST_F(TrainProgram, NamesATokenOutsideTheVocabularyThatItMeetsOnTheWay) {
   const std::vector<pid_t> workers = logged_workers();
   EXPECT_EQ(workers.size(), 4U);
   for (const pid_t worker : workers) EXPECT_TRUE(is_gone_within(worker, seconds(2))) << worker;
-}
-
-TEST_F(TrainProgram, SaysThatAPortIsInUse) {
-  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  ASSERT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
-  ASSERT_EQ(::listen(listener, 1), 0);
-  ASSERT_EQ(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  const std::string port = std::to_string(ntohs(address.sin_port));
-  const Ended ended = run_program(small({"--workers=1", "--emulate=1:2", "--port=" + port}));
-  ::close(listener);
-  EXPECT_EQ(ended.exit_code, 78);
-  EXPECT_THAT(last_line(ended.log), HasSubstr("everstep: worker 0: "));
-  EXPECT_THAT(last_line(ended.log), HasSubstr(port));
 }
 
 }  // namespace

@@ -25,7 +25,6 @@ TEST(TrainRequest, NeedsWorkersAndDataAlone) {
   EXPECT_EQ(request.plan.window, 16);
   EXPECT_EQ(request.plan.hardware.memory_bytes, kHostMemory / 4);
   EXPECT_FALSE(request.emulation);
-  EXPECT_EQ(train_request({"--workers=4", "--data=x", "--port=65532"}).port, 65532);
   EXPECT_EQ(request.options.accumulation, trainer::Accumulation::kFloat);
 }
 
@@ -73,7 +72,6 @@ TEST(TrainRequest, NamesTheOptionThatDoesNotFit) {
   EXPECT_THAT(refusal({"--schedule=zbv"}).error.message, HasSubstr("--schedule=zbv"));
   EXPECT_THAT(refusal({"--data-format=csv"}).error.message, HasSubstr("--data-format=csv"));
   EXPECT_THAT(refusal({"--timeout=0"}).error.message, HasSubstr("--timeout=0"));
-  EXPECT_THAT(refusal({"--port=65533"}).error.message, HasSubstr("--port=65533: there are no ports"));
   EXPECT_EQ(refusal({"--window=0"}).exit_code, ExitCode::kUsage);
 }
 

@@ -13,7 +13,7 @@ namespace everstep::trainer {
 Result<std::vector<WorkerRun>> run_in_threads(const TrainOptions& options, const DataSource& data,
                                               const RunChanges& changes = {});
 
-// As forked processes that talk over UCX. None outlives the call, whatever happens.
+// As forked processes that talk over sockets. None outlives the call, whatever happens.
 Result<std::vector<WorkerRun>> run_in_processes(const TrainOptions& options, const DataSource& data,
                                                 const RunChanges& changes = {});
 

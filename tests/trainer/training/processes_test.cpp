@@ -23,7 +23,7 @@ TrainOptions short_training(ModelFamily family, const TestPlan& plan) {
 
 class Processes : public testing::TestWithParam<TestPlan> {};
 
-TEST_P(Processes, OverUcxGiveTheBitsOfTheOracle) {
+TEST_P(Processes, OverSocketsGiveTheBitsOfTheOracle) {
   for (const ModelFamily family : {ModelFamily::kGpt, ModelFamily::kBert}) {
     const TrainOptions options = short_training(family, GetParam());
     const auto data = shipped_corpus(options.model);
@@ -31,7 +31,7 @@ TEST_P(Processes, OverUcxGiveTheBitsOfTheOracle) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ucx, Processes,
+INSTANTIATE_TEST_SUITE_P(Sockets, Processes,
                          testing::Values(TestPlan{ScheduleKind::kAmdp, 2, 1, 4}, TestPlan{ScheduleKind::kAmdp, 2, 2, 8},
                                          TestPlan{ScheduleKind::kAmdp, 4, 1, 8},
                                          TestPlan{ScheduleKind::kAmdp, 4, 2, 16},
@@ -39,13 +39,13 @@ INSTANTIATE_TEST_SUITE_P(Ucx, Processes,
                                          TestPlan{ScheduleKind::kAmdp, 8, 2, 16}),
                          [](const auto& test) { return name_of(test.param); });
 
-TEST(Processes, OverUcxGiveTheBitsOfPlainTrainingUnderASynchronousPlan) {
+TEST(Processes, OverSocketsGiveTheBitsOfPlainTrainingUnderASynchronousPlan) {
   const TrainOptions options = short_training(ModelFamily::kGpt, {ScheduleKind::kAmdpSync, 4, 1, 8});
   const auto data = shipped_corpus(options.model);
   EXPECT_EQ(difference_from(run_plain_training(options, *data), run_in_processes(options, *data)), "");
 }
 
-TEST(Processes, OverUcxEvaluateAndStopAsTheOracleDoes) {
+TEST(Processes, OverSocketsEvaluateAndStopAsTheOracleDoes) {
   TrainOptions options = short_training(ModelFamily::kBert, {ScheduleKind::kAmdp, 4, 1, 6});
   const auto data = shipped_corpus(options.model);
   options.evaluate_every = 2;

@@ -1,6 +1,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -9,9 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/temporary_directory.h"
 #include "tests/trainer/training/all_workers.h"
-#include "trainer/ucx/ucx_transport.h"
-#include "trainer/wire.h"
+#include "trainer/socket/socket_connector.h"
+#include "trainer/wire/byte_codec.h"
 
 namespace everstep::trainer {
 namespace {
@@ -89,16 +91,19 @@ struct Child {
 };
 
 Result<WorkerRun> connect_and_run(const TrainOptions& options, const DataSource& data, int worker, const Pipe& parent,
-                                  const RunChanges& changes) {
-  const auto listener = UcxListener::listen({});
-  if (!listener) return listener.error();
-  parent.write((*listener)->address());
-  UcxGroup group{options.lineage, options.generation, 0, worker, {}};
+                                  const std::filesystem::path& sockets, const RunChanges& changes) {
+  SocketOptions wire;
+  wire.lineage = options.lineage;
+  wire.runtime_directory = sockets;
+  const auto connector = listen_for_peers(wire);
+  if (!connector) return connector.error();
+  parent.write((*connector)->address());
+  PeerGroup group{options.lineage, options.generation, 0, worker, {}};
   for (std::uint64_t peer = 0; peer < static_cast<std::uint64_t>(options.schedule.depth * options.schedule.width);
        ++peer) {
     group.members.push_back({WorkerId{{1, peer}}, parent.read()});
   }
-  const auto connected = (*listener)->connect(group, kConnect);
+  const auto connected = (*connector)->connect(group, kConnect);
   if (!connected.connection) return connected.connection.error();
   return run_worker(options, data, *connected.connection->transport, changes);
 }
@@ -120,6 +125,7 @@ Result<WorkerRun> decode_result(const std::string& bytes) {
 Result<std::vector<WorkerRun>> run_in_processes(const TrainOptions& options, const DataSource& data,
                                                 const RunChanges& changes) {
   const int workers = options.schedule.depth * options.schedule.width;
+  const TemporaryDirectory sockets;
   std::vector<Child> children;
   for (int worker = 0; worker < workers; ++worker) {
     auto [ours, theirs] = make_pipe();
@@ -129,7 +135,7 @@ Result<std::vector<WorkerRun>> run_in_processes(const TrainOptions& options, con
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       for (Child& sibling : children) sibling.to_child.close_now();
       ours.close_now();
-      theirs.write(encode_result(connect_and_run(options, data, worker, theirs, changes)));
+      theirs.write(encode_result(connect_and_run(options, data, worker, theirs, sockets.path(), changes)));
       ::_exit(0);
     }
     children.emplace_back(pid, std::move(ours));

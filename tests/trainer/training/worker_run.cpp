@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "trainer/torch/torch_stage.h"
-#include "trainer/wire.h"
+#include "trainer/wire/byte_codec.h"
 
 namespace everstep::trainer {
 namespace {

@@ -1,0 +1,85 @@
+#include "trainer/socket/closing_streams.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <iterator>
+#include <utility>
+
+#include <linux/sockios.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+
+namespace everstep::trainer {
+namespace {
+
+constexpr std::int64_t kHurriedLookMs = 5;
+
+// Whether the other side's kernel has it all; nothing tells when.
+bool has_arrived(const ByteStream& stream) {
+  int on_its_way = 0;
+  return ::ioctl(stream.descriptor(), SIOCOUTQ, &on_its_way) != 0 || on_its_way == 0;
+}
+
+// Whether the other side has ended, too. What it says is of no use to anybody.
+bool has_ended(ByteStream& stream) {
+  std::array<std::byte, 16384> ignored{};
+  const iovec into{ignored.data(), ignored.size()};
+  StreamResult result;
+  do result = stream.read({&into, 1});
+  while (result.moved());
+  return result.kind != StreamResult::Kind::kBlocked;
+}
+
+}  // namespace
+
+ClosingStreams::~ClosingStreams() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+  }
+  news_.raise();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ClosingStreams::take(std::unique_ptr<ByteStream> stream) {
+  stream->end_writing();
+  const std::lock_guard lock(mutex_);
+  taken_.push_back({std::move(stream), Clock::now() + kPatience});
+  news_.raise();
+  if (std::exchange(is_running_, true)) return;
+  if (thread_.joinable()) thread_.join();  // it has said that it ends
+  thread_ = std::thread([this] { run(); });
+}
+
+void ClosingStreams::run() {
+  std::vector<Closing> streams;
+  while (true) {
+    bool hurries = false;
+    {
+      const std::lock_guard lock(mutex_);
+      std::move(taken_.begin(), taken_.end(), std::back_inserter(streams));
+      taken_.clear();
+      hurries = is_over_;
+      if (hurries) std::erase_if(streams, [](const Closing& closing) { return has_arrived(*closing.stream); });
+      if (streams.empty()) {
+        is_running_ = false;
+        return;
+      }
+    }
+    std::vector<pollfd> polled{{news_.descriptor(), POLLIN, 0}};
+    auto next = Clock::time_point::max();
+    for (const Closing& closing : streams) {
+      polled.push_back({closing.stream->descriptor(), POLLIN, 0});
+      next = std::min(next, closing.until);
+    }
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
+    const auto pause = std::max<std::int64_t>(hurries ? std::min<std::int64_t>(left, kHurriedLookMs) : left, 0);
+    ::poll(polled.data(), polled.size(), static_cast<int>(pause));
+    news_.lower();
+    std::erase_if(streams,
+                  [](const Closing& closing) { return closing.until <= Clock::now() || has_ended(*closing.stream); });
+  }
+}
+
+}  // namespace everstep::trainer
