@@ -16,6 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 using namespace std::chrono_literals;
+using namespace std::string_literals;
 
 constexpr int kFirstPort = 4700;
 constexpr int kLastPort = 4709;
@@ -180,20 +181,35 @@ TEST_F(ElasticHosts, NeedASecret) {
   expect_proofs();
 }
 
-// From the other host, and as another user of the same one. $1 is the address of a worker.
+// From the other host, and as another user of the same one. $1 is the address of a worker, the others are ports.
 constexpr const char* kAttacks = R"(
 exec 2>/dev/null
-for port in $(seq 4700 4709); do
-  head -c 200000 /dev/urandom | timeout 2 bash -c "cat > /dev/tcp/$1/$port"
-  printf 'GET / HTTP/1.0\r\n\r\n' | timeout 2 bash -c "cat > /dev/tcp/$1/$port"
-  timeout 2 openssl s_client -connect $1:$port -tls1_2 < /dev/null
-  timeout 2 openssl s_client -connect $1:$port -tls1_3 < /dev/null
-  timeout 2 openssl s_client -connect $1:$port -tls1_3 -psk_identity everstep-wire-1 -psk 00112233445566778899 < /dev/null
-  for i in $(seq 200); do (exec 3<>/dev/tcp/$1/$port) & done
-  timeout 3 bash -c "exec 3<>/dev/tcp/$1/$port; while sleep 0.2; do printf x >&3; done" &
+host=$1
+shift
+for port in "$@"; do
+  head -c 200000 /dev/urandom | timeout 2 bash -c "cat > /dev/tcp/$host/$port"
+  printf 'GET / HTTP/1.0\r\n\r\n' | timeout 2 bash -c "cat > /dev/tcp/$host/$port"
+  timeout 2 openssl s_client -connect $host:$port -tls1_2 < /dev/null
+  timeout 2 openssl s_client -connect $host:$port -tls1_3 < /dev/null
+  timeout 2 openssl s_client -connect $host:$port -tls1_3 -psk_identity everstep-wire-1 -psk 00112233445566778899 < /dev/null
+  for i in $(seq 200); do (exec 3<>/dev/tcp/$host/$port) & done
+  timeout 3 bash -c "exec 3<>/dev/tcp/$host/$port; while sleep 0.2; do printf x >&3; done" &
 done
 wait
 exit 0
+)";
+
+constexpr const char* kAsNobody = "setpriv --reuid=65534 --regid=65534 --clear-groups ";
+
+// Calls every socket of this host whose path is given, and prints those that let it in.
+constexpr const char* kCallSockets = R"(
+import socket, sys
+for path in sys.argv[1:]:
+    try:
+        socket.socket(socket.AF_UNIX).connect(path)
+        print(path)
+    except OSError:
+        pass
 )";
 
 TEST_F(ElasticHosts, AreNotDisturbedByStrangers) {
@@ -203,11 +219,11 @@ TEST_F(ElasticHosts, AreNotDisturbedByStrangers) {
   join_from(1, "b0", all({network_v4(1), {secret()}}));
   ASSERT_TRUE(trains_with(3, before));
   before = generation();
-  const std::string attack = "bash " + path("attack") + " " + host(0).address();
+  const std::string attack = "bash " + path("attack") + " " + host(0).address() + " $(seq 4700 4709)";
   std::filesystem::permissions(path(""), std::filesystem::perms(0755));  // so that another user finds it
   EXPECT_EQ(host(1).run(attack), 0);
-  EXPECT_EQ(host(0).run("setpriv --reuid=65534 --regid=65534 --clear-groups " + attack), 0);
-  EXPECT_NE(host(0).run("setpriv --reuid=65534 --regid=65534 --clear-groups ls /run/everstep-test/everstep"), 0);
+  EXPECT_EQ(host(0).run(kAsNobody + attack), 0);
+  EXPECT_NE(host(0).run(kAsNobody + "ls /run/everstep-test/everstep"s), 0);
   ASSERT_TRUE(saves(step() + 20));
   EXPECT_EQ(generation(), before);
   std::size_t refusals = 0;
@@ -224,6 +240,27 @@ TEST_F(ElasticHosts, AreNotDisturbedByStrangers) {
   ASSERT_TRUE(trains_with(3, before));
   expect_stop_of_all();
   expect_proofs({secret()});
+}
+
+// The plain `everstep train`: no secret, and an etcd of its own. Whoever has another uid gets in nowhere.
+TEST_F(ElasticHosts, WithoutASecretAreClosedToOtherUsers) {
+  file("attack", kAttacks);
+  file("call", kCallSockets);
+  ASSERT_TRUE(starts_on_host(0, 2, job_words(2)));
+  const int before = generation();
+  std::filesystem::permissions(path(""), std::filesystem::perms(0755));
+  const std::string ports = "$(ss -Hltn | sed 's/.*127.0.0.1:\\([0-9]*\\) .*/\\1/')";
+  EXPECT_THAT(told_by(0, "ss -Hltn | grep -v 127.0.0.1 || true"), "") << "something listens for other hosts";
+  EXPECT_EQ(told_by(0, "echo " + ports + " | wc -w"), "2\n") << "more listens than etcd";
+  const std::string sockets = "$(find /run/everstep-test -type s)";
+  const std::string call = "python3 " + path("call") + " " + sockets;
+  EXPECT_THAT(told_by(0, call), HasSubstr("/run/everstep-test/everstep/")) << "their own user gets in";
+  EXPECT_EQ(told_by(0, kAsNobody + call), "");
+  EXPECT_EQ(host(0).run(kAsNobody + "bash "s + path("attack") + " 127.0.0.1 " + ports), 0);
+  ASSERT_TRUE(saves(step() + 20));
+  EXPECT_EQ(generation(), before);
+  expect_stop_of_all();
+  expect_proofs();
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 
 #include <chrono>
 #include <filesystem>
+#include <future>
 #include <mutex>
-#include <thread>
 
 #include <gmock/gmock.h>
 
@@ -35,7 +35,7 @@ class WorkerWire : public testing::Test {
     return trainer::parse_peer_address(connector.address()).value();
   }
 
-  // Both connect with each other.
+  // Both connect with each other. Each keeps its connection until both have one: one that goes earlier is a death.
   static void expect_connection(trainer::PeerConnector& first, trainer::PeerConnector& second) {
     const auto connect = [&](int worker) {
       const trainer::PeerGroup group{kLineage,
@@ -43,12 +43,13 @@ class WorkerWire : public testing::Test {
                                      0,
                                      worker,
                                      {{WorkerId{{1, 0}}, first.address()}, {WorkerId{{1, 1}}, second.address()}}};
-      const auto outcome = (worker == 0 ? first : second).connect(group, std::chrono::seconds(60));
-      EXPECT_TRUE(outcome.connection) << outcome.connection.error();
+      return (worker == 0 ? first : second).connect(group, std::chrono::seconds(60));
     };
-    std::thread other(connect, 1);
-    connect(0);
-    other.join();
+    std::future<trainer::ConnectOutcome> other = std::async(std::launch::async, connect, 1);
+    const trainer::ConnectOutcome ours = connect(0);
+    const trainer::ConnectOutcome theirs = other.get();
+    EXPECT_TRUE(ours.connection) << ours.connection.error();
+    EXPECT_TRUE(theirs.connection) << theirs.connection.error();
   }
 
   static constexpr std::uint64_t kLineage = 7;
