@@ -10,7 +10,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/tick.h"
-#include "elastic/anomaly_trial.h"
+#include "elastic/anomaly_records.h"
 #include "elastic/keys.h"
 #include "elastic/kv_store.h"
 #include "scheduler/plan.h"

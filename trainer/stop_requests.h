@@ -4,14 +4,9 @@
 #include <cstdint>
 #include <optional>
 
-namespace everstep::trainer {
+#include "trainer/window_stop.h"
 
-// How a run is to end at a window's end. Workers may wish differently; all take the strongest wish.
-enum class WindowStop : std::uint8_t {
-  kNo,
-  kHandOver,    // drained and without a checkpoint: the state goes to the next generation
-  kSaveAndEnd,  // nobody goes on: with a checkpoint, if the policy makes one at the end
-};
+namespace everstep::trainer {
 
 // How train() learns that it is to stop early. Asked by the training thread only; answers may come from other threads.
 //

@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "base/tick.h"
 #include "trainer/buffer.h"
-#include "trainer/stop_requests.h"
+#include "trainer/window_stop.h"
 
 namespace everstep::trainer {
 
