@@ -11,7 +11,7 @@
 #include "launcher/elastic/elastic_worker.h"
 #include "launcher/replay/replay_program.h"
 #include "launcher/train/worker.h"
-#include "launcher/train/worker_group.h"
+#include "launcher/train/control_socket.h"
 
 namespace {
 

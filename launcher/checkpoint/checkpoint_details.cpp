@@ -8,7 +8,7 @@
 #include "launcher/checkpoint/long_work.h"
 #include "launcher/table.h"
 #include "launcher/train/commit_assembly.h"
-#include "launcher/train/progress.h"
+#include "launcher/train/quantities.h"
 
 namespace everstep::launcher {
 namespace {

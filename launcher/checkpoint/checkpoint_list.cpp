@@ -11,7 +11,7 @@
 #include "launcher/table.h"
 #include "launcher/train/commit_assembly.h"
 #include "launcher/train/json_number.h"
-#include "launcher/train/progress.h"
+#include "launcher/train/quantities.h"
 
 namespace everstep::launcher {
 namespace {

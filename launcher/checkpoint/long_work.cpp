@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "launcher/train/host.h"
-#include "launcher/train/progress.h"
+#include "launcher/train/quantities.h"
 
 namespace everstep::launcher {
 namespace {

@@ -1,11 +1,9 @@
-#include "launcher/commands/replay.h"
-
 #include <string>
 #include <vector>
 
 #include "launcher/commands/commands.h"
-#include "launcher/commands/job_directory.h"
 #include "launcher/commands/worker_program.h"
+#include "launcher/replay/replay_spec.h"
 
 namespace everstep::launcher {
 namespace {
@@ -23,30 +21,6 @@ std::vector<std::string> arguments_of(const Config& config) {
 Outcome run(const Config& config, Streams& streams) { return become_worker_program(arguments_of(config), streams); }
 
 }  // namespace
-
-CommandSpec replay_spec() {
-  CommandSpec spec;
-  spec.name = "replay";
-  spec.summary = "Re-run a job's history on one process and compare every bit";
-  spec.text =
-      "Trains again what the ledger of a job says was trained: in one process and one thread, minibatch after "
-      "minibatch, each with the versions of the weights that its plan gave it. Compares every committed loss, every "
-      "update that was skipped, and weights, moments and gradients of every checkpoint that is kept on the way. Says "
-      "from which step to which it went, and ends with exit code 65 at the first difference, or if HEAD or a "
-      "checkpoint on the way is damaged, and says where. Runs without --reproducible are compared within a tolerance, "
-      "since the order of their sums is their plan's.";
-  spec.examples = {"everstep replay checkpoints", "everstep replay checkpoints --to=40",
-                   "everstep replay checkpoints --from=100 --to=120 --data=/mnt/corpus.txt"};
-  spec.options = job_directory_options({
-      {.name = "to",
-       .value_name = "STEP",
-       .help = "Ends at the newest checkpoint of that step or before; else at HEAD"},
-      {.name = "from", .value_name = "STEP", .help = "Starts at the newest checkpoint of that step or before"},
-      {.name = "data", .value_name = "FILE", .help = "Where the data is now, if it has moved since"},
-  });
-  spec.positional = job_directory_argument();
-  return spec;
-}
 
 Command replay_command() { return {replay_spec(), run}; }
 

@@ -25,7 +25,6 @@
 #include "launcher/train/host.h"
 #include "launcher/train/runtime_directory.h"
 #include "launcher/train/stage_hooks.h"
-#include "launcher/train/worker_group.h"
 #include "launcher/train/worker_process.h"
 #include "trainer/torch/torch_stage.h"
 

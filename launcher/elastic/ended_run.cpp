@@ -11,7 +11,7 @@
 #include "launcher/log_time.h"
 #include "launcher/printable.h"
 #include "launcher/train/json_number.h"
-#include "launcher/train/progress.h"
+#include "launcher/train/quantities.h"
 #include "launcher/train/resume_command.h"
 #include "launcher/train/train_request.h"
 

@@ -5,7 +5,7 @@
 #include "base/log_line.h"
 #include "launcher/elastic/boot_clock.h"
 #include "launcher/elastic/incarnation.h"
-#include "launcher/train/progress.h"
+#include "launcher/train/skipped_update.h"
 #include "launcher/train/worker_process.h"
 
 namespace everstep::launcher {

@@ -2,10 +2,9 @@
 
 #include <utility>
 
-#include "launcher/elastic/patient_store.h"
+#include "launcher/elastic/job_names.h"
 #include "launcher/printable.h"
 #include "launcher/table.h"
-#include "storage/manifest.h"
 
 namespace everstep::launcher {
 namespace {
@@ -22,36 +21,10 @@ std::string plan_of(const JobStatus& job) {
   return describe(plan.kind, plan.depth, plan.pipelines, plan.width);
 }
 
-Result<elastic::View> look_at_all(elastic::KvStore& store) {
-  auto reply = transact_patiently(store, {{}, {elastic::list(std::string(elastic::kAllJobs))}, {}});
-  if (!reply) return reply.error();
-  elastic::View view;
-  view.replace(std::move(reply->reads.at(0)), reply->revision);
-  return view;
-}
-
 }  // namespace
 
-std::vector<std::string> job_names(const elastic::View& view) {
-  std::vector<std::string> names;
-  for (const elastic::KeyValue* item : view.below(elastic::kAllJobs)) {
-    const std::string_view key = item->key;
-    const std::string_view rest = key.substr(elastic::kAllJobs.size());
-    std::string name(rest.substr(0, rest.find('/')));
-    const bool is_new = names.empty() || names.back() != name;
-    if (is_new && storage::check_job_name(name).ok()) names.push_back(std::move(name));
-  }
-  return names;
-}
-
-Result<std::vector<std::string>> list_job_names(elastic::KvStore& store) {
-  const auto view = look_at_all(store);
-  if (!view) return view.error();
-  return job_names(*view);
-}
-
 Result<std::vector<JobStatus>> list_jobs(elastic::KvStore& store, const JobSecret& secret) {
-  const auto view = look_at_all(store);
+  const auto view = view_of_all_jobs(store);
   if (!view) return view.error();
   std::vector<JobStatus> jobs;
   for (const std::string& name : job_names(*view)) jobs.push_back(read_job_status(*view, name, secret));

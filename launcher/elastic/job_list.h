@@ -8,13 +8,6 @@
 
 namespace everstep::launcher {
 
-// The names of the jobs that a view of kAllJobs holds, in the order of their keys. Those that no job may have are left
-// out.
-std::vector<std::string> job_names(const elastic::View& view);
-
-// Those of an etcd.
-Result<std::vector<std::string>> list_job_names(elastic::KvStore& store);
-
 // All jobs of an etcd, as they were at one instant.
 Result<std::vector<JobStatus>> list_jobs(elastic::KvStore& store, const JobSecret& secret);
 

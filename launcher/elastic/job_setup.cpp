@@ -10,7 +10,7 @@
 #include "base/version.h"
 #include "launcher/checkpoint/stored_jobs.h"
 #include "launcher/elastic/elastic_options.h"
-#include "launcher/elastic/job_list.h"
+#include "launcher/elastic/job_names.h"
 #include "launcher/elastic/job_secret.h"
 #include "launcher/elastic/patient_store.h"
 #include "launcher/lineage.h"

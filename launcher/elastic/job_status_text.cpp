@@ -8,7 +8,7 @@
 #include "launcher/survival_text.h"
 #include "launcher/table.h"
 #include "launcher/train/json_number.h"
-#include "launcher/train/progress.h"
+#include "launcher/train/quantities.h"
 #include "trainer/socket/peer_address.h"
 
 namespace everstep::launcher {

@@ -4,7 +4,7 @@
 
 #include "launcher/command_program.h"
 #include "launcher/commands/job_directory.h"
-#include "launcher/commands/replay.h"
+#include "launcher/replay/replay_spec.h"
 #include "launcher/replay/replay.h"
 #include "launcher/train/stage_hooks.h"
 #include "launcher/train/worker_process.h"

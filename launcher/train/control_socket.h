@@ -9,6 +9,9 @@
 
 namespace everstep::launcher {
 
+// Where a worker finds its end of the control socket.
+inline constexpr int kControlDescriptor = 3;
+
 // One end of the connection between a worker process and its supervisor. It keeps the bounds of messages. Several
 // threads may send at once, one may receive.
 class ControlSocket {

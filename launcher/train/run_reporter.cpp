@@ -5,6 +5,7 @@
 #include "base/log_line.h"
 #include "launcher/train/progress.h"
 #include "launcher/train/run_summary.h"
+#include "launcher/train/skipped_update.h"
 
 namespace everstep::launcher {
 namespace {

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "launcher/train/json_number.h"
 #include "launcher/train/progress.h"
+#include "launcher/train/quantities.h"
 #include "storage/json/json.h"
 
 namespace everstep::launcher {

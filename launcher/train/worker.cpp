@@ -17,7 +17,6 @@
 #include "launcher/train/train_plan.h"
 #include "launcher/train/worker_arguments.h"
 #include "launcher/train/worker_checkpoints.h"
-#include "launcher/train/worker_group.h"
 #include "launcher/train/worker_process.h"
 #include "trainer/socket/socket_connector.h"
 #include "trainer/torch/torch_stage.h"

@@ -14,9 +14,6 @@
 
 namespace everstep::launcher {
 
-// Where a worker finds its end of the control socket.
-inline constexpr int kControlDescriptor = 3;
-
 struct WorkerStart {
   std::string program;
   std::vector<std::string> args;

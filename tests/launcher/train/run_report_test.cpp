@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 
 #include "launcher/train/progress.h"
+#include "launcher/train/quantities.h"
 #include "launcher/train/run_reporter.h"
 #include "launcher/train/run_summary.h"
+#include "launcher/train/skipped_update.h"
 #include "storage/json/json_reader.h"
 #include "tests/launcher/commands/command_run.h"
 
