@@ -38,7 +38,7 @@ inline constexpr std::uint64_t kLargestHistory = storage::kLargestDocument / 4 *
 Error last_save_failed();
 
 // Writes one worker's part of checkpoints on a thread of its own: the files, then the shard document that names them,
-// then word to the supervisor, whose verdict it waits for before it is idle again. A file of the checkpoint committed
+// then word to whoever commits, whose verdict it waits for before it is idle again. A file of the checkpoint committed
 // last by this run is named again instead of written if it holds the same version. Files of an abandoned save are
 // removed, so that a full disk does not fill further with every try.
 class CheckpointWriter final : public trainer::CheckpointSink {
