@@ -50,8 +50,7 @@ struct Finished {
   bool operator==(const Finished&) const = default;
 };
 
-// From every worker: its part of that checkpoint is durable, and described by the shard document of that writer. In an
-// elastic job this and SaveFailed go to the leader, as a key in etcd (ShardAcks).
+// From every worker: its part of that checkpoint is durable, and described by the shard document of that writer.
 struct ShardSaved {
   storage::CheckpointName checkpoint;
   storage::WriterTag shard;
