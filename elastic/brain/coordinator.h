@@ -58,7 +58,8 @@ struct CoordinatorOptions {
 //  * nobody trains yet: opens a generation as soon as enough members are ready (after the debounce)
 //  * joins and announced leaves only: proposal → all connected → drain → all held → open with base kMemory
 //  * a member of the generation is gone: evict suspects, wait for what survivors hold (up to held_limit), open.
-//    The base is memory if all blocks are held at one position that is not behind HEAD, else HEAD, else the beginning
+//    The base is the newest of what survivors have in memory (an orderly stop, sums of a group, copies) and HEAD, by
+//    the rules of choose_base(); without any of these it is the beginning
 //    A connection that broke without a death counts as one: held/ records without a drain say so
 //    So does a donor that left before it had handed its state over
 //  * a leave that leaves nobody: drain that ends the job. Too few: drain that saves, then waits

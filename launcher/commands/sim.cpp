@@ -128,8 +128,8 @@ Command sim_command() {
   spec.name = "sim";
   spec.summary = "Simulate whole clusters with faults, and check that nothing is lost";
   spec.text =
-      "Runs the control plane of a job, as it is, on a simulated cluster: workers that join, leave, hang, stop and "
-      "die, "
+      "Runs the state machines that decide for a job, as they are, in a simulated cluster: workers that join, leave, "
+      "hang, stop and die, "
       "etcd, network and disk with their faults, drawn from a seed. Training is a stand-in of exact integers, so that "
       "a "
       "minibatch that is lost or done twice shows. While faults happen, every checkpoint must have the right bits, "

@@ -15,7 +15,8 @@
 
 namespace everstep::launcher {
 
-// What a worker process and the supervisor that started it tell each other: one JSON object per message.
+// What a worker process and the supervisor that started it tell each other: one JSON object per message. With an etcd a
+// supervisor sends nothing to its workers, and these say no Hello: what they agree on is in etcd.
 
 // From a worker when it can be reached by its peers.
 struct Hello {
@@ -32,7 +33,8 @@ struct Alive {
   bool operator==(const Alive&) const = default;
 };
 
-// From worker 0 when the loss on the validation split after that update is known.
+// From worker 0, or from all workers of an elastic job, when the loss on the validation split after that update is
+// known.
 struct Validation {
   std::int64_t step = 0;
   double loss = 0;
@@ -74,7 +76,7 @@ struct GenerationChanged {
   int workers = 0;   // of the plan
   int spares = 0;
   std::string reason;
-  std::string base;       // what it started from: "beginning", "memory" or "checkpoint"
+  std::string base;       // what it started from: "beginning", "checkpoint", "memory", "copies" or "sums"
   std::int64_t step = 0;  // where: updates made before it
   Phases phases;
   double stall = 0;         // seconds from the last update before it to its first

@@ -113,7 +113,7 @@ class Worker {
   Status backward(std::int64_t index, const scheduler::Op& op);
   Status update(const scheduler::Op& op);
 
-  // Nothing: it is run.
+  // Null if the minibatch is to be run.
   const SettledMinibatch* settled_at(Position position) const;
 
   Result<Buffer> take_input(std::int64_t index);
