@@ -9,6 +9,8 @@ namespace everstep {
 using Tick = std::int64_t;
 
 inline constexpr Tick kTicksPerSecond = 1'000'000'000;
+inline constexpr Tick kMillisecond = kTicksPerSecond / 1000;
+inline constexpr Tick kMicrosecond = kTicksPerSecond / 1'000'000;
 
 // The nearest tick; more than 52 days count as that, so that sums of many stay within 64 bits.
 constexpr Tick ticks_of(double seconds) {

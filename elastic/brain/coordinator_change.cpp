@@ -7,12 +7,11 @@
 namespace everstep::elastic {
 namespace {
 
-constexpr Tick kMillisecond = kTicksPerSecond / 1000;
 
 // Enough to hand over what a worker of any model holds, unless there is less.
 constexpr Tick kHandOver = 2 * kTicksPerSecond;
 
-constexpr int kMostDoublings = 5;  // of the wait of somebody who could not be connected to
+constexpr int kMostRetryDoublings = 5;  // of the wait of somebody who could not be connected to
 
 // How long a stop at a window's end may take: an asynchronous pipeline is told of it at one update, and has begun the
 // window after that.
@@ -167,7 +166,7 @@ void Coordinator::withdraw(const Situation& seen, Tick now, const std::string& r
     std::string names;
     for (const WorkerId& id : blamed.empty() ? joining : blamed) {
       SetBack& back = set_back_[id];
-      back.until = now + (options_.join_interval << std::min(back.times++, kMostDoublings));
+      back.until = now + (options_.join_interval << std::min(back.times++, kMostRetryDoublings));
       names += (names.empty() ? "" : ", ") + name_of(id);
       wake(back.until);
     }

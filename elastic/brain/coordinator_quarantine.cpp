@@ -8,7 +8,7 @@ namespace everstep::elastic {
 namespace {
 
 constexpr std::int64_t kLongest = 600;  // seconds
-constexpr int kMostDoublings = 10;
+constexpr int kMostBanDoublings = 10;
 constexpr std::int64_t kFirstAfterDeaths = 1;      // seconds
 constexpr std::int64_t kFirstWhenUnreachable = 5;  // seconds
 
@@ -95,7 +95,7 @@ KvOp Coordinator::quarantine(const Situation& seen, const std::string& whom, std
   const auto before = seen.quarantines.find(whom);
   QuarantineRecord record;
   record.strikes = before == seen.quarantines.end() ? 1 : before->second.record.strikes + 1;
-  record.seconds = std::min(first_seconds << std::min(record.strikes - 1, kMostDoublings), kLongest);
+  record.seconds = std::min(first_seconds << std::min(record.strikes - 1, kMostBanDoublings), kLongest);
   return put(options_.keys.quarantine(whom), to_text(record));
 }
 

@@ -9,8 +9,6 @@
 namespace everstep::elastic {
 namespace {
 
-constexpr Tick kMicrosecond = kTicksPerSecond / 1'000'000;
-constexpr Tick kMillisecond = kTicksPerSecond / 1000;
 
 // A plan must promise that much more, since profiles are not exact, and save that many times what the switch costs.
 constexpr double kLeastGain = 0.1;

@@ -9,8 +9,6 @@
 namespace everstep::elastic {
 namespace {
 
-constexpr Tick kMillisecond = kTicksPerSecond / 1000;
-constexpr Tick kMicrosecond = kTicksPerSecond / 1'000'000;
 
 Revision newest_member(const Situation& seen) {
   Revision newest = 0;

@@ -11,7 +11,7 @@ constexpr int kUpdatesWanted = 8;
 constexpr double kNoticed = 1.5;  // less is as usual: profiles are not exact
 constexpr double kClearly = 1.25;
 constexpr double kSlowest = 100;
-constexpr int kMostDoublings = 6;
+constexpr int kMostTrustDoublings = 6;
 
 // In quarters: plans need not follow every breath.
 double rounded(double slowness) { return slowness < kNoticed ? 1 : std::min(std::round(4 * slowness) / 4, kSlowest); }
@@ -26,7 +26,7 @@ void SpeedBook::look(const Situation& seen, Tick now) {
   for (auto& [id, belief] : beliefs_) {
     if (belief.is_measured && std::ranges::find(workers, id) != workers.end()) {
       belief.measured_at = now;
-    } else if (belief.slowness > 1 && now - belief.measured_at >= trust_ << std::min(belief.tries, kMostDoublings)) {
+    } else if (belief.slowness > 1 && now - belief.measured_at >= trust_ << std::min(belief.tries, kMostTrustDoublings)) {
       belief.slowness = 1;
       ++belief.tries;
     }

@@ -11,9 +11,9 @@
 namespace everstep::elastic::sim {
 namespace {
 
-constexpr Tick kCallDeadline = 2 * kSecond;
+constexpr Tick kCommitDeadline = 2 * kSecond;
 constexpr Tick kPause = kSecond / 10;
-constexpr Tick kPatience = 30 * kSecond;
+constexpr Tick kGivesUpAfter = 30 * kSecond;
 
 std::string record_path(const CheckpointName& name) { return to_string(name) + "/committed"; }
 
@@ -65,7 +65,7 @@ void CommitTerm::next_in_line() {
 
 void CommitTerm::read_head(Then then) {
   const std::string key = process_.world().keys.head();
-  process_.world().store.transact(process_, {{}, {elastic::get(key)}}, kCallDeadline,
+  process_.world().store.transact(process_, {{}, {elastic::get(key)}}, kCommitDeadline,
                                   [self = shared_from_this(), then = std::move(then)](const Result<TxnReply>& reply) {
                                     if (!reply) return then(reply.error());
                                     const auto& found = reply->reads.front();
@@ -168,13 +168,13 @@ void CommitTerm::advance(const std::shared_ptr<Attempted>& next) {
     const Keys& keys = process_.world().keys;
     next->commit.emplace(keys, expected, record_of(next->head),
                          keys.acks(generation_.group.attempt, to_string(next->head.name)));
-    next->give_up = process_.world().now() + kPatience;
+    next->give_up = process_.world().now() + kGivesUpAfter;
     send_commit(next);
   });
 }
 
 void CommitTerm::send_commit(const std::shared_ptr<Attempted>& next) {
-  process_.world().store.transact(process_, next->commit->transaction(), kCallDeadline,
+  process_.world().store.transact(process_, next->commit->transaction(), kCommitDeadline,
                                   [self = shared_from_this(), next](const auto& reply) {
                                     if (!reply && self->process_.world().mutation == Mutation::kTimeoutIsFailure)
                                       return self->fail(next, false);

@@ -9,7 +9,7 @@
 namespace everstep::elastic::sim {
 namespace {
 
-constexpr Tick kPatience = 20 * kSecond;
+constexpr Tick kConnectsWithin = 20 * kSecond;
 constexpr std::size_t kMostParked = 256;
 
 }  // namespace
@@ -30,7 +30,7 @@ void Connector::connect(const GroupRecord& group, const View& view) {
     connection.is_up = true;
     return self_.tell(Connected{group.attempt});
   }
-  self_.later(kPatience, [this, attempt = group.attempt] {
+  self_.later(kConnectsWithin, [this, attempt = group.attempt] {
     const auto found = tries_.find(attempt);
     if (found == tries_.end() || found->second.is_up) return;
     for (const WorkerId& id : found->second.group.connected()) {

@@ -9,7 +9,6 @@
 
 namespace everstep::elastic::sim {
 
-inline constexpr Tick kMillisecond = kTicksPerSecond / 1000;
 inline constexpr Tick kSecond = kTicksPerSecond;
 
 // The simulated time and all that is still to happen. What is due at the same time happens in the order it was asked

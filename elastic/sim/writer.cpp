@@ -10,7 +10,7 @@
 namespace everstep::elastic::sim {
 namespace {
 
-constexpr Tick kCallDeadline = kSecond / 2;
+constexpr Tick kAckDeadline = kSecond / 2;
 constexpr Tick kPause = kSecond / 10;
 
 }  // namespace
@@ -94,7 +94,7 @@ struct Writer::Job : std::enable_shared_from_this<Job> {
     const Keys& keys = process.world().keys;
     const Txn txn{{modified_at(keys.generation(), opened)},
                   {put(keys.ack(attempt, to_string(cut.name), self), to_text(ack))}};
-    process.world().store.transact(process, txn, kCallDeadline,
+    process.world().store.transact(process, txn, kAckDeadline,
                                    [weak = weak_from_this(), ack](const Result<TxnReply>& reply) {
                                      const auto job = weak.lock();
                                      if (!job || job->is_over) return;

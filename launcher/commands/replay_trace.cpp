@@ -8,12 +8,12 @@ namespace {
 
 Outcome run(const Config& config, Streams& streams) {
   Outcome failure;
-  const ReplayRequest request = read_replay_request(config, failure);
+  const TraceReplayRequest request = read_replay_request(config, failure);
   if (failure) return failure;
   ReplayResult result;
   failure = replay_trace(request, streams, result);
   if (failure) return failure;
-  const ReplayReport report = report_of(request, result);
+  const TraceReplayReport report = report_of(request, result);
   streams.out << (request.json ? storage::to_text(report_json(request, result, report)) + "\n"
                                : report_text(request, result, report, streams.out_columns));
   if (!result.problems.empty()) return Error{ErrorCode::kDataLoss, "audit: " + result.problems.front(), ""};

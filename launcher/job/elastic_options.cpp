@@ -17,7 +17,7 @@ using Options = std::vector<OptionSpec>;
 
 constexpr int kHighestPort = 65535;
 constexpr int kMostLocalWorkers = 128;
-constexpr int kMostWorkers = 10'000;
+constexpr int kMostElasticWorkers = 10'000;
 constexpr std::int64_t kShortestLease = 2;  // etcd's own floor
 constexpr std::int64_t kLongestLease = 3'600;
 
@@ -133,7 +133,7 @@ MembershipOptions read_membership_options(Values& values) {
   MembershipOptions options;
   options.lease_ttl = std::chrono::seconds(values.integer("lease-ttl", {.min = kShortestLease, .max = kLongestLease}));
   options.outage_limit = std::chrono::seconds(values.integer("etcd-outage-limit", {.min = 0, .max = 1'000'000}));
-  options.min_workers = static_cast<int>(values.integer("min-workers", {.min = 1, .max = kMostWorkers}));
+  options.min_workers = static_cast<int>(values.integer("min-workers", {.min = 1, .max = kMostElasticWorkers}));
   options.join_debounce = milliseconds(values, "join-debounce");
   options.join_interval = milliseconds(values, "join-interval");
   options.rebalances = values.choice("rebalance", {"off", "on"}) == 1;

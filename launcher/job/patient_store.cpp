@@ -5,8 +5,8 @@
 namespace everstep::launcher {
 namespace {
 
-constexpr std::chrono::milliseconds kDeadline{2'000};
-constexpr std::chrono::milliseconds kPause{200};
+constexpr std::chrono::milliseconds kTryDeadline{2'000};
+constexpr std::chrono::milliseconds kTryPause{200};
 constexpr int kTries = 3;
 
 }  // namespace
@@ -17,9 +17,9 @@ bool is_silence(const Error& error) {
 
 Result<elastic::TxnReply> transact_patiently(elastic::KvStore& store, const elastic::Txn& txn) {
   for (int tried = 1;; ++tried) {
-    auto reply = store.transact(txn, kDeadline);
+    auto reply = store.transact(txn, kTryDeadline);
     if (reply || !is_silence(reply.error()) || tried == kTries) return reply;
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kTryPause);
   }
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 using storage::Manifest;
 
-constexpr int kThreads = 2;
+constexpr int kReplayThreads = 2;
 
 // "step 6", "step 6 and 3 minibatches"
 std::string place_text(Position position, int window) {
@@ -92,7 +92,7 @@ class Replay {
     for (int block = 0; block < reference_->blocks(); ++block) {
       EVERSTEP_TRY(trainer::restore_stage(store_.files(), *start_, options_.model, options_.accumulation,
                                           reference_->layout(block), stored_part(*start_, reference_->state(block)),
-                                          kThreads));
+                                          kReplayThreads));
     }
     trainer::ResumePoint point;
     point.position = start_->name.position;

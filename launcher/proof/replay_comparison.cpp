@@ -18,7 +18,7 @@ namespace {
 using storage::ElementType;
 using trainer::StateTensor;
 
-constexpr int kThreads = 2;
+constexpr int kCompareThreads = 2;
 
 bool is_same_number(double a, double b) {
   return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b) || (std::isnan(a) && std::isnan(b));
@@ -139,7 +139,7 @@ Result<Difference> compare_state(CheckpointStore& store, const storage::Manifest
     const trainer::StageState here = stored_part(manifest, run.state(block));
     const trainer::StageState there = room_like(here);
     EVERSTEP_TRY(trainer::restore_stage(store.files(), manifest, options.model, options.accumulation, run.layout(block),
-                                        there, kThreads));
+                                        there, kCompareThreads));
     const auto committed = state_tensors(options.model, options.accumulation, run.layout(block), there);
     const auto replayed = state_tensors(options.model, options.accumulation, run.layout(block), here);
     const Difference found = exact ? compare_bits(committed, replayed) : compare_norms(committed, replayed);

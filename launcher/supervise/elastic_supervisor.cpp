@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kLook{200};
+constexpr std::chrono::milliseconds kLookAtJob{200};
 // How often to look for requests in the store.
 constexpr std::chrono::seconds kBetweenRequests{1};
 constexpr std::chrono::milliseconds kFirstRestart{1'000};
@@ -45,7 +45,7 @@ class ElasticSupervisor {
       }
     }
     while (!is_over()) {
-      for (const WorkerEvent& event : group_.wait(supervision_.signals, -1, kLook)) take(event);
+      for (const WorkerEvent& event : group_.wait(supervision_.signals, -1, kLookAtJob)) take(event);
       while (const auto signal = supervision_.signals.next()) take_signal(*signal);
       if (etcd_) etcd_->look();
       restart_workers();

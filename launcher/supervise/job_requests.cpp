@@ -11,14 +11,14 @@
 namespace everstep::launcher {
 namespace {
 
-constexpr std::chrono::milliseconds kDeadline{500};
+constexpr std::chrono::milliseconds kRequestDeadline{500};
 
 Status status_of(const Result<elastic::TxnReply>& reply) { return reply ? Status() : Status(reply.error()); }
 
 }  // namespace
 
 Result<elastic::TxnReply> JobRequests::transact(const elastic::Txn& txn) {
-  auto reply = store_.transact(txn, kDeadline);
+  auto reply = store_.transact(txn, kRequestDeadline);
   was_answered_ = reply.ok() || !is_silence(reply.error());
   return reply;
 }
@@ -87,7 +87,7 @@ bool JobRequests::is_finished() {
 }
 
 bool JobRequests::is_stopped() {
-  const auto reply = store_.transact({{}, {elastic::get(keys_.drain())}, {}}, kDeadline);
+  const auto reply = store_.transact({{}, {elastic::get(keys_.drain())}, {}}, kRequestDeadline);
   if (!reply || reply->reads.at(0).empty()) return false;
   const auto drain = elastic::parse_drain(reply->reads[0].front().value);
   return drain && drain->ends_job;

@@ -9,10 +9,10 @@
 namespace everstep::launcher {
 namespace {
 
-constexpr std::chrono::milliseconds kDeadline{1'000};
+constexpr std::chrono::milliseconds kSummaryDeadline{1'000};
 
 scheduler::Plan last_plan(const JobEnd& job) {
-  const auto reply = job.store.transact({{}, {elastic::get(job.keys.generation())}, {}}, kDeadline);
+  const auto reply = job.store.transact({{}, {elastic::get(job.keys.generation())}, {}}, kSummaryDeadline);
   if (!reply || reply->reads.at(0).empty()) return job.run.plan.plan;
   const auto generation = elastic::parse_generation(reply->reads[0].front().value);
   return generation ? generation->group.plan : job.run.plan.plan;

@@ -10,7 +10,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // How often to look for silent workers.
-constexpr std::chrono::milliseconds kLook{200};
+constexpr std::chrono::milliseconds kLookAtWorkers{200};
 // How long a worker may take to be ready for its peers: loading its libraries and looking at the data come before.
 constexpr std::chrono::seconds kStartUp{60};
 // How long the others may take to tell what they saw, once one has failed. Long enough to tell who is silent.
@@ -26,7 +26,7 @@ class Supervisor {
       workers_.emplace_back().fate.log_path = worker.log_path;
     }
     while (!group_.all_ended() && !left_at_once_ && !last_words_are_over()) {
-      for (const WorkerEvent& event : group_.wait(signals_, news_fd(), kLook)) take(event);
+      for (const WorkerEvent& event : group_.wait(signals_, news_fd(), kLookAtWorkers)) take(event);
       pass_on_news();
       while (const auto signal = signals_.next()) take_signal(*signal);
       if (!failed_at_) look_for_silence();

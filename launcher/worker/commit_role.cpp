@@ -14,7 +14,7 @@ namespace {
 using elastic::GenerationRecord;
 using elastic::View;
 
-constexpr std::chrono::milliseconds kCallDeadline{1000};
+constexpr std::chrono::milliseconds kCommitCallDeadline{1000};
 
 void add(trainer::CheckpointCounts& sum, const trainer::CheckpointCounts& more) {
   sum.saved += more.saved;
@@ -95,7 +95,7 @@ Result<bool> CommitRole::is_store_behind(const View& view, const std::optional<s
   const std::int64_t known = stored ? std::max(stored->sequence, facts_.first_sequence) : 0;
   if (on_disk->sequence <= known) return false;
   const auto reply = kv_.transact(
-      {{elastic::modified_at(facts_.keys.head(), view.modified(facts_.keys.head()))}, {}, {}}, kCallDeadline);
+      {{elastic::modified_at(facts_.keys.head(), view.modified(facts_.keys.head()))}, {}, {}}, kCommitCallDeadline);
   if (!reply) return reply.error();
   if (!reply->succeeded) return Error{ErrorCode::kUnavailable, "HEAD has moved on", ""};
   return true;
@@ -208,7 +208,7 @@ void CommitRole::tell_verdicts() {
     if (verdict.kind != trainer::Verdict::Kind::kCommitted) {
       txn.then.push_back(elastic::put(facts_.keys.abandoned_save(), name + " " + std::string(text_of(verdict.kind))));
     }
-    if (!kv_.transact(txn, kCallDeadline)) return;  // and try again at the next look
+    if (!kv_.transact(txn, kCommitCallDeadline)) return;  // and try again at the next look
     collecting_.erase(name);
     untold_.erase(untold_.begin());
   }

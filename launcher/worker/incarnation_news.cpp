@@ -12,7 +12,7 @@ namespace {
 
 using elastic::GenerationRecord;
 
-constexpr std::chrono::milliseconds kCallDeadline{1000};
+constexpr std::chrono::milliseconds kNewsDeadline{1000};
 constexpr Tick kShowEvery = 2 * kTicksPerSecond;
 constexpr Tick kTicksPerMicrosecond = kTicksPerSecond / 1'000'000;
 
@@ -136,7 +136,7 @@ void Incarnation::show_progress() {
   add_speeds(record);
   record.goodput = progress.goodput;
   record.state = agent_.state();
-  (void)parts_.kv.transact({{}, {elastic::put(parts_.keys.progress(), to_text(record), lease_)}}, kCallDeadline);
+  (void)parts_.kv.transact({{}, {elastic::put(parts_.keys.progress(), to_text(record), lease_)}}, kNewsDeadline);
 }
 
 }  // namespace everstep::launcher

@@ -12,8 +12,8 @@ using elastic::HeadCommit;
 using std::chrono::milliseconds;
 using storage::Head;
 
-constexpr milliseconds kCallDeadline{2000};
-constexpr milliseconds kPause{100};
+constexpr milliseconds kHeadDeadline{2000};
+constexpr milliseconds kHeadPause{100};
 // After so long without an answer the leader has lost its lease anyway.
 constexpr std::chrono::seconds kPatience{30};
 
@@ -49,7 +49,7 @@ class KvHeadStore final : public storage::HeadStore {
 
  private:
   Result<std::optional<elastic::KeyValue>> read_key() const {
-    const auto reply = store_.transact({{}, {elastic::get(right_.keys.head())}}, kCallDeadline);
+    const auto reply = store_.transact({{}, {elastic::get(right_.keys.head())}}, kHeadDeadline);
     if (!reply) return Error{ErrorCode::kUnavailable, reply.error().message, reply.error().hint};
     if (!reply->forged.empty()) return Error{ErrorCode::kUnavailable, "HEAD in etcd is forged", ""};
     if (reply->reads[0].empty()) return std::optional<elastic::KeyValue>();
@@ -75,13 +75,13 @@ class KvHeadStore final : public storage::HeadStore {
                       right_.keys.acks(right_.attempt, to_string(next.checkpoint)));
     const auto give_up = std::chrono::steady_clock::now() + kPatience;
     for (bool is_told = false; commit.state() == HeadCommit::State::kSending; is_told = true) {
-      const auto reply = store_.transact(commit.transaction(), kCallDeadline);
+      const auto reply = store_.transact(commit.transaction(), kHeadDeadline);
       if (commit.on_reply(reply) != HeadCommit::State::kSending) break;
       if (!is_told && right_.on_waiting) right_.on_waiting(reply.error());
       if (std::chrono::steady_clock::now() > give_up || (right_.is_over && right_.is_over())) {
         return Error{ErrorCode::kDeadlineExceeded, "etcd did not say what became of the commit", ""};
       }
-      std::this_thread::sleep_for(kPause);
+      std::this_thread::sleep_for(kHeadPause);
     }
     switch (commit.state()) {
       case HeadCommit::State::kCommitted:

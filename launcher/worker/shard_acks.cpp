@@ -8,8 +8,8 @@ namespace everstep::launcher {
 namespace {
 
 // Short, so that a worker that must leave the generation is not held up.
-constexpr std::chrono::milliseconds kCallDeadline{500};
-constexpr std::chrono::milliseconds kPause{100};
+constexpr std::chrono::milliseconds kAckDeadline{500};
+constexpr std::chrono::milliseconds kAckPause{100};
 
 }  // namespace
 
@@ -35,10 +35,10 @@ void ShardAcks::put(const storage::CheckpointName& checkpoint, const elastic::Ac
   const elastic::Txn txn{{elastic::modified_at(keys_.generation(), opened_)},
                          {elastic::put(keys_.ack(attempt_, to_string(checkpoint), self_), to_text(ack))}};
   for (bool is_told = false; !is_over_; is_told = true) {
-    const auto reply = store_.transact(txn, kCallDeadline);
+    const auto reply = store_.transact(txn, kAckDeadline);
     if (reply) return;
     if (!is_told && reply.error().code != ErrorCode::kDataLoss) on_waiting_(reply.error());
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kAckPause);
   }
 }
 

@@ -8,7 +8,7 @@
 namespace everstep::launcher {
 namespace {
 
-constexpr std::chrono::milliseconds kCallDeadline{1000};
+constexpr std::chrono::milliseconds kListDeadline{1000};
 constexpr Tick kListEvery = 10 * kTicksPerSecond;
 constexpr Tick kPauseAfterFailure = kTicksPerSecond / 2;  // the loop has other things to do while the store is away
 
@@ -54,7 +54,7 @@ Result<bool> ViewKeeper::refresh(Tick now) {
 }
 
 Result<bool> ViewKeeper::list(Tick now) {
-  auto reply = store_.transact({{}, {elastic::list(prefix_)}}, kCallDeadline);
+  auto reply = store_.transact({{}, {elastic::list(prefix_)}}, kListDeadline);
   if (!reply) {
     pause_until_ = boot_now() + kPauseAfterFailure;
     return reply.error();

@@ -48,10 +48,10 @@ class TraceText {
 
   void add_op(int worker, const Op& op, const OpSpan& span) {
     constexpr std::array<std::string_view, 5> kCategories{"forward", "backward", "reduce", "capture", "update"};
-    constexpr std::string_view kLetters = "FBRCU";
+    constexpr std::string_view kOpLetters = "FBRCU";
     const auto kind = static_cast<std::size_t>(op.kind);
     const bool slice = is_compute(op) || op.kind == OpKind::kUpdate;
-    std::string name(1, kLetters[kind]);
+    std::string name(1, kOpLetters[kind]);
     if (is_compute(op)) name += std::to_string(op.round * schedule_.depth() + op.minibatch);
     Members members = event(name, slice ? "X" : "i", worker);
     members.add("cat", kCategories[kind]).add("ts", microseconds(span.begin));

@@ -20,11 +20,11 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-constexpr int kDeepest = 64;
+constexpr int kDeepestPlacement = 64;
 
 // Calls `check` with every placement there is up to a depth.
 void for_each_placement(auto check) {
-  for (int depth = 1; depth <= kDeepest; ++depth) {
+  for (int depth = 1; depth <= kDeepestPlacement; ++depth) {
     for (const ScheduleKind kind : kinds_at(depth)) {
       for (int chunks = 1; chunks <= (kind == ScheduleKind::kInterleaved ? 4 : 1); ++chunks) {
         const auto placement = Placement::make(kind, depth, chunks);
@@ -41,7 +41,7 @@ void for_each_placement(auto check) {
 
 std::vector<Placement> amdp_placements(int shallowest) {
   std::vector<Placement> placements;
-  for (int depth = shallowest; depth <= kDeepest; depth += depth == 2 ? 2 : 4) {
+  for (int depth = shallowest; depth <= kDeepestPlacement; depth += depth == 2 ? 2 : 4) {
     placements.push_back(Placement::make(ScheduleKind::kAmdp, depth).value());
   }
   return placements;
@@ -76,7 +76,7 @@ TEST(ScheduleKind, IsAsynchronousIfThePipelineStaysFullAcrossUpdates) {
 }
 
 TEST(Placement, ExistsForAmdpAtDepthTwoAndMultiplesOfFourOnly) {
-  for (int depth = -4; depth <= kDeepest; ++depth) {
+  for (int depth = -4; depth <= kDeepestPlacement; ++depth) {
     const bool exists = depth == 2 || (depth > 0 && depth % 4 == 0);
     EXPECT_EQ(is_amdp_depth(depth), exists) << depth;
     EXPECT_EQ(Placement::make(ScheduleKind::kAmdp, depth).ok(), exists) << depth;
@@ -85,7 +85,7 @@ TEST(Placement, ExistsForAmdpAtDepthTwoAndMultiplesOfFourOnly) {
 }
 
 TEST(Placement, ExistsForEveryOtherDepthUnderASynchronousKind) {
-  for (int depth = 1; depth <= kDeepest; ++depth) {
+  for (int depth = 1; depth <= kDeepestPlacement; ++depth) {
     EXPECT_TRUE(Placement::make(ScheduleKind::kOneFOneB, depth));
     EXPECT_EQ(Placement::make(ScheduleKind::kTwoDirections, depth).ok(), depth % 2 == 0);
   }

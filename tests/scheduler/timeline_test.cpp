@@ -12,7 +12,6 @@
 namespace everstep::scheduler {
 namespace {
 
-constexpr auto kAmdp = ScheduleKind::kAmdp;
 
 TimingModel uniform_for(const ScheduleRequest& request, Tick forward = 1, Tick backward = 2, Tick update = 0) {
   const Placement placement = Placement::make(request.kind, request.depth, request.chunks_per_device).value();
@@ -28,7 +27,7 @@ SteadyState steady_of(const ScheduleRequest& request, Tick forward = 1, Tick bac
 }
 
 ScheduleRequest amdp(int depth, int rounds, int windows, int preload) {
-  ScheduleRequest request = request_of(kAmdp, depth, 1, rounds * depth, windows);
+  ScheduleRequest request = request_of(ScheduleKind::kAmdp, depth, 1, rounds * depth, windows);
   request.preload = preload;
   return request;
 }
@@ -145,7 +144,7 @@ TEST(SteadyState, ReachesTheFiguresOfTheComparison) {
   const auto busy = [](ScheduleKind kind, int rounds) {
     return steady_of(request_of(kind, 8, 1, 8 * rounds, 1)).busy();
   };
-  for (const int rounds : {1, 4}) EXPECT_NEAR(busy(kAmdp, rounds), 0.960, 0.0005);
+  for (const int rounds : {1, 4}) EXPECT_NEAR(busy(ScheduleKind::kAmdp, rounds), 0.960, 0.0005);
   EXPECT_NEAR(busy(ScheduleKind::kOneFOneB, 4), 0.821, 0.0005);
   EXPECT_NEAR(busy(ScheduleKind::kInterleaved, 4), 0.901, 0.0005);
   EXPECT_NEAR(busy(ScheduleKind::kAmdpSync, 4), 0.932, 0.0005);
@@ -166,7 +165,7 @@ TEST(SteadyState, IgnoresWhereARequestStartsAndStops) {
 }
 
 TEST(SteadyState, RefusesWhatHasNoSchedule) {
-  EXPECT_FALSE(steady_state(request_of(kAmdp, 6, 1, 6, 1), TimingModel::uniform(6)));
+  EXPECT_FALSE(steady_state(request_of(ScheduleKind::kAmdp, 6, 1, 6, 1), TimingModel::uniform(6)));
 }
 
 TEST(SteadyState, PaysForTheWholeUpdateSinceAllMeetThere) {
@@ -226,9 +225,9 @@ TEST(Timeline, CountsWeightsGradientsAndTheOwnersState) {
     return bytes;
   };
   // Half the model everywhere, one owned stage, and a second gradient buffer where the last stage is.
-  EXPECT_EQ(resident(kAmdp, 4), (std::vector<std::int64_t>{10'302, 10'202, 10'202, 10'302}));
+  EXPECT_EQ(resident(ScheduleKind::kAmdp, 4), (std::vector<std::int64_t>{10'302, 10'202, 10'202, 10'302}));
   EXPECT_EQ(resident(ScheduleKind::kAmdpSync, 4), (std::vector<std::int64_t>{10'202, 10'202, 10'202, 10'202}));
-  EXPECT_EQ(resident(kAmdp, 2), (std::vector<std::int64_t>{10'101, 10'201}));
+  EXPECT_EQ(resident(ScheduleKind::kAmdp, 2), (std::vector<std::int64_t>{10'101, 10'201}));
   EXPECT_EQ(resident(ScheduleKind::kOneFOneB, 3), (std::vector<std::int64_t>{10'101, 10'101, 10'101}));
   EXPECT_EQ(resident(ScheduleKind::kPipedream2bw, 2), (std::vector<std::int64_t>{10'102, 10'102}));
   EXPECT_EQ(resident(ScheduleKind::kInterleaved, 2), (std::vector<std::int64_t>{20'202, 20'202}));

@@ -52,7 +52,7 @@ void for_each_op(auto look) {
   }
 }
 
-std::string verdict_on(const Schedule& schedule) {
+std::string verdict_on_mutant(const Schedule& schedule) {
   const Status status = validate(schedule);
   return status ? "valid" : status.error().line();
 }
@@ -76,7 +76,7 @@ std::string partner_of(Op op) {
 TEST(ValidateMutants, WithoutAnOpAreRefusedAndTheOpIsNamed) {
   for_each_op([](const Schedule& schedule, int worker, int place) {
     const Op& op = schedule.workers[worker][place];
-    const std::string verdict = verdict_on(without(schedule, worker, place));
+    const std::string verdict = verdict_on_mutant(without(schedule, worker, place));
     // Of a forward that is missing, the backward is the first op that is wrong.
     EXPECT_THAT(verdict, HasSubstr(op.kind == OpKind::kForward ? partner_of(op) : to_string(op)));
     EXPECT_THAT(verdict, HasSubstr("worker " + std::to_string(worker)));
@@ -87,7 +87,7 @@ TEST(ValidateMutants, WithAnOpTwiceAreRefusedAndTheOpIsNamed) {
   for_each_op([](const Schedule& schedule, int worker, int place) {
     const Op& op = schedule.workers[worker][place];
     for (int again = 0; again <= static_cast<int>(schedule.workers[worker].size()); ++again) {
-      const std::string verdict = verdict_on(with(schedule, worker, again, op));
+      const std::string verdict = verdict_on_mutant(with(schedule, worker, again, op));
       EXPECT_THAT(verdict, AnyOf(HasSubstr(to_string(op)), HasSubstr(partner_of(op))));
       EXPECT_THAT(verdict, HasSubstr("worker " + std::to_string(worker)));
     }
@@ -99,7 +99,7 @@ TEST(ValidateMutants, WithAnOpOnAnotherWorkerAreRefusedAndTheOpIsNamed) {
     const Op& op = schedule.workers[worker][place];
     for (int other = 0; other < static_cast<int>(schedule.workers.size()); ++other) {
       if (other == worker) continue;
-      const std::string verdict = verdict_on(with(without(schedule, worker, place), other, place, op));
+      const std::string verdict = verdict_on_mutant(with(without(schedule, worker, place), other, place, op));
       EXPECT_THAT(verdict, AnyOf(HasSubstr(to_string(op)), HasSubstr(partner_of(op))));
     }
   });
@@ -115,7 +115,7 @@ TEST(ValidateMutants, WithAnotherNumberInAnOpAreRefused) {
         if (field == 1) op.minibatch += change;
         if (field == 2) op.round += change;
         if (field == 3) op.window += change;
-        ASSERT_NE(verdict_on(mutant), "valid") << to_string(op);
+        ASSERT_NE(verdict_on_mutant(mutant), "valid") << to_string(op);
       }
     }
   });
@@ -127,7 +127,7 @@ struct Tally {
   int accepted = 0;
 
   void judge(const Schedule& mutant) {
-    const std::string verdict = verdict_on(mutant);
+    const std::string verdict = verdict_on_mutant(mutant);
     const NaiveReport naive = run_naively(mutant, SeededCosts{1});
     ++(verdict == "valid" ? accepted : refused);
     if (verdict == "valid") {

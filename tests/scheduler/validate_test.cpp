@@ -17,7 +17,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr auto kAmdp = ScheduleKind::kAmdp;
 
 Op op_of(std::string_view text) { return parse_op(text).value(); }
 
@@ -52,16 +51,16 @@ void move_after(Schedule& schedule, int worker, std::string_view op, std::string
 
 // Five minibatches on four devices, reduces started as soon as each chunk is done.
 TEST(Validate, RefusesReducesThatMembersOfAMirrorGroupStartInDifferentOrders) {
-  Schedule schedule = schedule_of(kAmdp, 4, 1, 5, 1);
+  Schedule schedule = schedule_of(ScheduleKind::kAmdp, 4, 1, 5, 1);
   move_after(schedule, 3, "R0@0", "B0.0.3@0");
   EXPECT_THAT(verdict_on(schedule), AllOf(HasSubstr("R0@0 of worker 3 stands where R0@3 is due"), HasSubstr("orders")));
-  schedule = schedule_of(kAmdp, 4, 1, 5, 1);
+  schedule = schedule_of(ScheduleKind::kAmdp, 4, 1, 5, 1);
   move_after(schedule, 2, "R0@1", "B0.0.3@1");
   EXPECT_THAT(verdict_on(schedule), HasSubstr("R0@1 of worker 2 stands where R0@2 is due"));
 }
 
 TEST(Validate, RefusesReducesThatOneGroupStartsInAnotherOrder) {
-  Schedule schedule = schedule_of(kAmdp, 4, 2, 9, 1);
+  Schedule schedule = schedule_of(ScheduleKind::kAmdp, 4, 2, 9, 1);
   ASSERT_EQ(verdict_on(schedule), "valid");
   move_before(schedule, 7, "R0@0", "R0@3");
   EXPECT_THAT(verdict_on(schedule), HasSubstr("R0@0 of worker 7 stands where R0@3 is due"));
@@ -69,7 +68,7 @@ TEST(Validate, RefusesReducesThatOneGroupStartsInAnotherOrder) {
 
 // An inner device that enters the update before it sent its last forward, while an edge device needs that one first.
 TEST(Validate, RefusesAnUpdateBeforeAForwardThatAnotherWorkerNeedsBeforeIt) {
-  Schedule schedule = schedule_of(kAmdp, 4, 1, 4, 2);
+  Schedule schedule = schedule_of(ScheduleKind::kAmdp, 4, 1, 4, 2);
   move_after(schedule, 0, "U0", "F1.0.3@3");
   ASSERT_EQ(verdict_on(schedule), "valid");
   move_before(schedule, 1, "U0", "F1.0.3@2");
@@ -96,26 +95,26 @@ TEST(Validate, RefusesAForwardThatWaitsForALaterOpOfItsOwnWorker) {
 // ---- one defect each ----
 
 TEST(Validate, NamesABackwardBeforeItsForward) {
-  Schedule schedule = schedule_of(kAmdp, 4, 1, 8, 2);
+  Schedule schedule = schedule_of(ScheduleKind::kAmdp, 4, 1, 8, 2);
   move_before(schedule, 2, "B1.1.3@1", "F1.1.3@1");
   EXPECT_THAT(verdict_on(schedule), HasSubstr("B1.1.3@1 of worker 2 comes before its forward"));
 }
 
 TEST(Validate, NamesAnOpOnTheWrongWorker) {
-  Schedule schedule = schedule_of(kAmdp, 4, 2, 8, 1);
+  Schedule schedule = schedule_of(ScheduleKind::kAmdp, 4, 2, 8, 1);
   std::erase(schedule.workers[4], op_of("B0.0.0@0"));
   schedule.workers[0].push_back(op_of("B0.0.0@0"));  // the other group has a minibatch of that name, too
   EXPECT_THAT(verdict_on(schedule), HasSubstr("B0.0.0@0 of worker 0 stands there twice"));
-  schedule = schedule_of(kAmdp, 4, 1, 4, 1);
+  schedule = schedule_of(ScheduleKind::kAmdp, 4, 1, 4, 1);
   schedule.workers[1].push_back(op_of("F0.0.0@0"));
   EXPECT_THAT(verdict_on(schedule), HasSubstr("F0.0.0@0 of worker 1 does not belong there"));
-  schedule = schedule_of(kAmdp, 4, 1, 4, 1);
+  schedule = schedule_of(ScheduleKind::kAmdp, 4, 1, 4, 1);
   schedule.workers[1].push_back(op_of("R0@3"));
   EXPECT_THAT(verdict_on(schedule), HasSubstr("R0@3 of worker 1 does not belong there"));
 }
 
 TEST(Validate, NamesAMinibatchThatAPartialRoundDoesNotHave) {
-  Schedule schedule = schedule_of(kAmdp, 4, 1, 5, 1);
+  Schedule schedule = schedule_of(ScheduleKind::kAmdp, 4, 1, 5, 1);
   schedule.workers[3].push_back(op_of("F0.1.1@0"));
   EXPECT_THAT(verdict_on(schedule), HasSubstr("F0.1.1@0 of worker 3 does not belong there"));
 }
@@ -133,7 +132,7 @@ TEST(Validate, NamesNumbersOutOfRangeHoweverLarge) {
           Op{kind, 0, 0, 0, 2}, Op{kind, 0, 0, 0, -1}, Op{kind, 0, 0, 0, kHugeWindow},
           Op{kind, kHuge, kHuge, kHuge, kHugeWindow}}) {
       for (const std::size_t place : {0, 7}) {
-        Schedule schedule = schedule_of(kAmdp, 4, 1, 8, 2);
+        Schedule schedule = schedule_of(ScheduleKind::kAmdp, 4, 1, 8, 2);
         schedule.workers[0].insert(schedule.workers[0].begin() + place, op);
         EXPECT_THAT(verdict_on(schedule), HasSubstr(to_string(op) + " of worker 0 does not belong there"));
       }
@@ -145,7 +144,7 @@ TEST(Validate, RefusesFieldsThatAnOpDoesNotUse) {
   for (const Op& op :
        {Op{OpKind::kStartReduce, 3, 1, 0, 0}, Op{OpKind::kStartReduce, 3, 0, 1, 0}, Op{OpKind::kUpdate, 1, 0, 0, 0},
         Op{OpKind::kUpdate, 0, 1, 0, 0}, Op{OpKind::kUpdate, 0, 0, 1, 0}}) {
-    Schedule schedule = schedule_of(kAmdp, 4, 1, 8, 1);
+    Schedule schedule = schedule_of(ScheduleKind::kAmdp, 4, 1, 8, 1);
     std::vector<Op>& ops = schedule.workers[0];
     const Op plain = op.kind == OpKind::kUpdate ? op_of("U0") : op_of("R0@3");
     std::replace(ops.begin(), ops.end(), plain, op);
@@ -154,10 +153,10 @@ TEST(Validate, RefusesFieldsThatAnOpDoesNotUse) {
 }
 
 TEST(Validate, RefusesAnotherNumberOfWorkers) {
-  Schedule schedule = schedule_of(kAmdp, 4, 1, 8, 1);
+  Schedule schedule = schedule_of(ScheduleKind::kAmdp, 4, 1, 8, 1);
   schedule.workers.pop_back();
   EXPECT_NE(verdict_on(schedule), "valid");
-  schedule = schedule_of(kAmdp, 4, 1, 8, 1);
+  schedule = schedule_of(ScheduleKind::kAmdp, 4, 1, 8, 1);
   schedule.workers.emplace_back();
   EXPECT_NE(verdict_on(schedule), "valid");
   schedule.workers.back() = schedule.workers.front();
@@ -179,32 +178,32 @@ TEST(Validate, NamesTheForwardThatIsTooManyInFlight) {
 }
 
 TEST(Validate, KnowsTheStricterBoundOfPreloadOne) {
-  ScheduleRequest request = request_of(kAmdp, 4, 1, 8, 1);
+  ScheduleRequest request = request_of(ScheduleKind::kAmdp, 4, 1, 8, 1);
   Schedule schedule = make_schedule(request).value();
   schedule.request.preload = 1;
   EXPECT_THAT(verdict_on(schedule), AllOf(HasSubstr("F0.1.2@0 of worker 0 exceeds"), HasSubstr("2 at stage 0")));
 }
 
 TEST(Validate, RefusesAReduceBeforeTheLastBackward) {
-  Schedule schedule = schedule_of(kAmdp, 4, 1, 8, 1);
+  Schedule schedule = schedule_of(ScheduleKind::kAmdp, 4, 1, 8, 1);
   move_before(schedule, 0, "R0@3", "B0.1.3@3");
   EXPECT_THAT(verdict_on(schedule), AllOf(HasSubstr("U0"), HasSubstr("7 gradients of stage 3"), HasSubstr("has 8")));
 }
 
 TEST(Validate, NamesAnUpdateBeforeItsReduces) {
-  Schedule schedule = schedule_of(kAmdp, 4, 1, 4, 2);
+  Schedule schedule = schedule_of(ScheduleKind::kAmdp, 4, 1, 4, 2);
   move_before(schedule, 1, "U0", "R0@1");
   EXPECT_THAT(verdict_on(schedule), HasSubstr("U0 of worker 1 stands where R0@1 is due"));
 }
 
 TEST(Validate, NamesAMissingCollectiveOrUpdateAtTheEnd) {
-  Schedule schedule = schedule_of(kAmdp, 4, 1, 4, 1);
+  Schedule schedule = schedule_of(ScheduleKind::kAmdp, 4, 1, 4, 1);
   schedule.workers[2].pop_back();
   EXPECT_THAT(verdict_on(schedule), HasSubstr("worker 2 lacks U0"));
 }
 
 TEST(Validate, RefusesCapturesThatWereNotAskedFor) {
-  Schedule schedule = schedule_of(kAmdp, 4, 1, 8, 1, 1);
+  Schedule schedule = schedule_of(ScheduleKind::kAmdp, 4, 1, 8, 1, 1);
   schedule.request.capture_every_rounds = 0;
   EXPECT_THAT(verdict_on(schedule), HasSubstr("C0.0@3 of worker 0 stands where R0@3 is due"));
 }
@@ -226,9 +225,9 @@ TEST(InFlightLimits, AreThoseTheDesignPromises) {
     const InFlightLimits found = in_flight_limits(make_schedule(request).value());
     return std::pair(found.per_first_stage, found.per_device);
   };
-  EXPECT_EQ(limits(kAmdp, 8, 2), std::pair(3, 8));
-  EXPECT_EQ(limits(kAmdp, 8, 1), std::pair(2, 8));
-  EXPECT_EQ(limits(kAmdp, 2, 2), std::pair(2, 2));
+  EXPECT_EQ(limits(ScheduleKind::kAmdp, 8, 2), std::pair(3, 8));
+  EXPECT_EQ(limits(ScheduleKind::kAmdp, 8, 1), std::pair(2, 8));
+  EXPECT_EQ(limits(ScheduleKind::kAmdp, 2, 2), std::pair(2, 2));
   EXPECT_EQ(limits(ScheduleKind::kAmdpSync, 4, 2), std::pair(3, 4));
   EXPECT_EQ(limits(ScheduleKind::kOneFOneB, 5, 2), std::pair(5, 5));
   EXPECT_EQ(limits(ScheduleKind::kPipedream2bw, 5, 2), std::pair(5, 5));

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kWordBytes = 40;
 
-void encode(const GroupWord& word, const Buffer& into) {
+void encode_word(const GroupWord& word, const Buffer& into) {
   WireWriter writer;
   writer.put(std::int64_t{word.may_keep});
   writer.put(word.window);
@@ -21,7 +21,7 @@ void encode(const GroupWord& word, const Buffer& into) {
   std::memcpy(into.data, writer.bytes().data(), kWordBytes);
 }
 
-GroupWord decode(const Buffer& bytes) {
+GroupWord decode_word(const Buffer& bytes) {
   WireReader reader(bytes.as<const std::byte>());
   GroupWord word;
   word.may_keep = reader.get<std::int64_t>() == 1;
@@ -44,7 +44,7 @@ Buffer word_of(const Buffer& all, int member) {
 
 void tell_first(Transport& transport, const GroupMembers& group, const FrameHeader& header, const GroupWord& mine) {
   const Buffer bytes = allocate_scratch(kWordBytes);
-  encode(mine, bytes);
+  encode_word(mine, bytes);
   transport.send(group.first, Channel::kSurvivors, header_of(header, FrameKind::kRecord, kWordBytes), bytes);
 }
 
@@ -82,7 +82,7 @@ Result<std::vector<GroupWord>> exchange_words(Transport& transport, const GroupM
                                               const GroupWord& mine, std::chrono::milliseconds timeout) {
   const Buffer all = allocate_zeroed(static_cast<std::size_t>(group.count) * kWordBytes);
   if (transport.worker() == group.first) {
-    encode(mine, word_of(all, 0));
+    encode_word(mine, word_of(all, 0));
     std::vector<ReceiveId> receives;
     for (int member = 1; member < group.count; ++member) {
       receives.push_back(transport.post_receive(group.first + member, Channel::kSurvivors,
@@ -98,7 +98,7 @@ Result<std::vector<GroupWord>> exchange_words(Transport& transport, const GroupM
     EVERSTEP_TRY(transport.wait(receive, timeout));
   }
   std::vector<GroupWord> words;
-  for (int member = 0; member < group.count; ++member) words.push_back(decode(word_of(all, member)));
+  for (int member = 0; member < group.count; ++member) words.push_back(decode_word(word_of(all, member)));
   return words;
 }
 

@@ -9,7 +9,7 @@
 namespace everstep::trainer {
 namespace {
 
-constexpr std::uint32_t kFormat = 3;
+constexpr std::uint32_t kResumeFormat = 3;
 constexpr std::uint64_t kLargest = std::uint64_t{256} << 20;
 
 // One list of fields for both directions: `visit` writes or reads a number, a flag, a real, a text or a list.
@@ -89,10 +89,10 @@ Status receive_record(Transport& transport, int from, FrameHeader header, FrameK
   return {};
 }
 
-Buffer encode(const ResumePoint& resume) {
+Buffer encode_resume(const ResumePoint& resume) {
   EVERSTEP_CHECK(!resume.continues_live, "state in memory is drained");
   FieldWriter writer;
-  writer.number(kFormat);
+  writer.number(kResumeFormat);
   visit_fields(resume, writer);
   const auto bytes = writer.writer().bytes();
   Buffer buffer = allocate_scratch(bytes.size());
@@ -100,13 +100,13 @@ Buffer encode(const ResumePoint& resume) {
   return buffer;
 }
 
-Result<ResumePoint> decode(const Buffer& bytes) {
+Result<ResumePoint> decode_resume(const Buffer& bytes) {
   WireReader reader(bytes.as<const std::byte>());
   const auto format = reader.get<std::uint32_t>();
   ResumePoint resume;
   FieldReader fields(reader);
   visit_fields(resume, fields);
-  if (format == kFormat && reader.at_end()) return resume;
+  if (format == kResumeFormat && reader.at_end()) return resume;
   return Error{ErrorCode::kInternal, "a place to go on from that no worker of this version writes",
                "do all workers run the same build?"};
 }
@@ -114,7 +114,7 @@ Result<ResumePoint> decode(const Buffer& bytes) {
 }  // namespace
 
 void send_resume(Transport& transport, int to, const FrameHeader& header, const ResumePoint& resume) {
-  const Buffer body = encode(resume);
+  const Buffer body = encode_resume(resume);
   const Buffer size = allocate_scratch(sizeof(std::uint64_t));
   size.as<std::uint64_t>()[0] = body.size;
   send_record(transport, to, header, FrameKind::kStateSize, size);
@@ -129,7 +129,7 @@ Result<ResumePoint> receive_resume(Transport& transport, int from, const FrameHe
   if (bytes > kLargest) return Error{ErrorCode::kInternal, "a place to go on from that is too large", ""};
   const Buffer body = allocate_scratch(bytes);
   EVERSTEP_TRY(receive_record(transport, from, header, FrameKind::kResume, body, timeout));
-  return decode(body);
+  return decode_resume(body);
 }
 
 }  // namespace everstep::trainer

@@ -10,7 +10,7 @@
 namespace everstep::trainer {
 namespace {
 
-constexpr std::uint32_t kFormat = 5;
+constexpr std::uint32_t kRecordFormat = 5;
 // Format, a flag, the stop, a flag, a reserved byte, busy, elapsed, origin, number of losses.
 constexpr std::size_t kFixedBytes = 40;
 constexpr std::int64_t kNoOrigin = -1;
@@ -41,7 +41,7 @@ void encode_record(const UpdateRecord& record, const RecordCapacity& capacity, s
                      record.stage_times.size() <= capacity.stage_times,
                  "an update record that does not fit the plan");
   WireWriter writer;
-  writer.put(kFormat);
+  writer.put(kRecordFormat);
   writer.put(static_cast<std::uint8_t>(record.finite));
   writer.put(static_cast<std::uint8_t>(record.stop));
   writer.put(static_cast<std::uint8_t>(record.writer_idle));
@@ -79,7 +79,7 @@ Result<UpdateRecord> decode_record(const RecordCapacity& capacity, std::span<con
   if (origin != kNoOrigin) record.origin = static_cast<int>(origin);
   const auto losses = reader.get<std::uint64_t>();
   constexpr auto kStrongest = static_cast<std::uint8_t>(WindowStop::kSaveAndEnd);
-  if (format != kFormat || finite > 1 || stop > kStrongest || writer_idle > 1 || losses > capacity.losses ||
+  if (format != kRecordFormat || finite > 1 || stop > kStrongest || writer_idle > 1 || losses > capacity.losses ||
       origin < kNoOrigin || origin > std::numeric_limits<int>::max()) {
     return Error{ErrorCode::kInternal, "an update record that no worker of this version writes",
                  "do all workers run the same build?"};

@@ -9,7 +9,7 @@ namespace everstep::trainer {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x50455645;  // "EVEP"
-constexpr std::uint16_t kFormat = 3;
+constexpr std::uint16_t kFrameFormat = 3;
 constexpr std::size_t kReservedBytes = 24;
 constexpr std::size_t kChecksumOffset = kFrameHeaderBytes - sizeof(std::uint64_t);
 
@@ -65,7 +65,7 @@ std::uint64_t byte_checksum(std::span<const std::byte> bytes) {
 FrameBytes encode_frame(const FrameHeader& header) {
   WireWriter writer;
   writer.put(kMagic);
-  writer.put(kFormat);
+  writer.put(kFrameFormat);
   writer.put(static_cast<std::uint16_t>(header.kind));
   visit_fields(header, [&](auto field) { writer.put(field); });
   for (std::size_t i = 0; i < kReservedBytes; ++i) writer.put(std::uint8_t{0});
@@ -83,7 +83,7 @@ Result<FrameHeader> decode_frame(std::span<const std::byte> bytes) {
   WireReader reader(bytes);
   if (reader.get<std::uint32_t>() != kMagic) return not_a_frame("it does not start with the magic number");
   const auto format = reader.get<std::uint16_t>();
-  if (format != kFormat) return not_a_frame("it has " + both("format", format, kFormat));
+  if (format != kFrameFormat) return not_a_frame("it has " + both("format", format, kFrameFormat));
   if (WireReader(bytes.subspan(kChecksumOffset)).get<std::uint64_t>() != byte_checksum(bytes.first(kChecksumOffset))) {
     return not_a_frame("its checksum is wrong");
   }

@@ -15,7 +15,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kStartsWithin{20'000};
+constexpr milliseconds kEtcdStartsWithin{20'000};
 constexpr milliseconds kAnswersWithin{500};
 constexpr int kTriesWithOtherPorts = 5;
 
@@ -36,7 +36,7 @@ Result<std::unique_ptr<EtcdServers>> EtcdServers::start(int servers, std::filesy
   std::unique_ptr<EtcdServers> all(new EtcdServers(std::move(directory), std::move(places)));
   for (int tries = 0; tries < kTriesWithOtherPorts; ++tries) {
     EVERSTEP_TRY(all->start_all(servers));
-    const auto limit = Clock::now() + kStartsWithin;
+    const auto limit = Clock::now() + kEtcdStartsWithin;
     bool all_run = true;
     for (int server = 0; server < servers; ++server) {
       while ((all_run = all_run && all->servers_[server].process->is_running()) && !all->answers(server)) {

@@ -27,7 +27,7 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr milliseconds kStartsWithin{60'000};
+constexpr milliseconds kJobStartsWithin{60'000};
 constexpr milliseconds kNewHeadWithin{30'000};
 constexpr milliseconds kSettlesWithin{5'000};
 // Less than `everstep train` waits before it kills a worker that does not end: it must not hide one from us.
@@ -160,7 +160,7 @@ class ChaosRun {
 
   Status wait_for_start(Waiting& waiting) {
     const auto has_begun = [this] { return job_->head().has_value() || !job_->train_is_running(); };
-    const auto in_time = waiting.becomes_true(has_begun, kStartsWithin);
+    const auto in_time = waiting.becomes_true(has_begun, kJobStartsWithin);
     if (!in_time) return in_time.error();
     if (*in_time && job_->train_is_running()) return {};
     return Error{ErrorCode::kUnavailable,

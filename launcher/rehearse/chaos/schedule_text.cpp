@@ -8,7 +8,7 @@
 namespace everstep::launcher::chaos {
 namespace {
 
-constexpr int kMostWorkers = 16;
+constexpr int kMostChaosWorkers = 16;
 constexpr std::size_t kMostFaultsOfAFile = 1000;
 
 Error wrong(std::string_view text, const std::string& why) {
@@ -31,7 +31,7 @@ Status read_job_line(std::string_view name, std::string_view value, Schedule& sc
   if (name == "seed") {
     schedule.seed = *number;
   } else if (name == "workers") {
-    if (*number < 1 || *number > kMostWorkers) return wrong(value, "expected workers" + range_text(1, kMostWorkers));
+    if (*number < 1 || *number > kMostChaosWorkers) return wrong(value, "expected workers" + range_text(1, kMostChaosWorkers));
     schedule.workers = static_cast<int>(*number);
   } else {
     if (*number != 1 && *number != 3) return wrong(value, "expected 1 or 3 etcd servers");

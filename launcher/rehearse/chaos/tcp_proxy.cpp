@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using Mode = TcpProxy::Mode;
 
-constexpr milliseconds kLook{1};
+constexpr milliseconds kLookAtPipes{1};
 constexpr milliseconds kDelay{200};
 constexpr std::size_t kPiece = 64 << 10;
 constexpr std::size_t kMostHeld = 4 << 20;  // in one direction: more than comes in kDelay
@@ -181,7 +181,7 @@ void TcpProxy::run() {
     bool has_moved = false;
     for (Connection& one : connections) has_moved = one.turn(mode_) || has_moved;
     connections.remove_if([](const Connection& one) { return one.is_over(); });
-    if (!has_moved) std::this_thread::sleep_for(kLook);
+    if (!has_moved) std::this_thread::sleep_for(kLookAtPipes);
   }
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kLook{10};
+constexpr std::chrono::milliseconds kLookAgain{10};
 
 }  // namespace
 
@@ -18,7 +18,7 @@ Result<bool> Waiting::becomes_true(const std::function<bool()>& condition, std::
   while (!condition()) {
     EVERSTEP_TRY(check_signals());
     if (Clock::now() >= end) return false;
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kLookAgain);
   }
   return true;
 }
@@ -27,7 +27,7 @@ Status Waiting::sleep(std::chrono::milliseconds time) {
   const auto end = Clock::now() + time;
   while (Clock::now() < end) {
     EVERSTEP_TRY(check_signals());
-    std::this_thread::sleep_for(std::min<Clock::duration>(kLook, end - Clock::now()));
+    std::this_thread::sleep_for(std::min<Clock::duration>(kLookAgain, end - Clock::now()));
   }
   return {};
 }

@@ -38,8 +38,8 @@ const std::vector<PeerCost>& peer_costs() {
   return costs;
 }
 
-ReplayReport report_of(const ReplayRequest& request, const ReplayResult& result) {
-  ReplayReport report;
+TraceReplayReport report_of(const TraceReplayRequest& request, const ReplayResult& result) {
+  TraceReplayReport report;
   report.figures = figures_of(result.record);
   report.joins = join_figures_of(result.record.joins);
   report.goodput = goodput_of(report.figures.lost(), request.slice.duration_ms);

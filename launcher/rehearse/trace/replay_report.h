@@ -20,7 +20,7 @@ struct PeerCost {
 const std::vector<PeerCost>& peer_costs();
 
 // A replay beside what `everstep simulate` says of the same workers.
-struct ReplayReport {
+struct TraceReplayReport {
   ReplayFigures figures;
   JoinFigures joins;
   double goodput = 1;
@@ -39,10 +39,10 @@ struct ReplayReport {
   std::vector<Peer> peers;
 };
 
-ReplayReport report_of(const ReplayRequest& request, const ReplayResult& result);
+TraceReplayReport report_of(const TraceReplayRequest& request, const ReplayResult& result);
 
-std::string report_text(const ReplayRequest& request, const ReplayResult& result, const ReplayReport& report,
+std::string report_text(const TraceReplayRequest& request, const ReplayResult& result, const TraceReplayReport& report,
                         std::size_t columns = 0);
-storage::Json report_json(const ReplayRequest& request, const ReplayResult& result, const ReplayReport& report);
+storage::Json report_json(const TraceReplayRequest& request, const ReplayResult& result, const TraceReplayReport& report);
 
 }  // namespace everstep::launcher

@@ -74,14 +74,14 @@ std::string range_of(double a, double b, int decimals) {
   return a == b ? first : first + " … " + number_text(b, decimals);
 }
 
-Table peer_table(const ReplayReport& report, bool whole_job) {
+Table peer_table(const TraceReplayReport& report, bool whole_job) {
   Table table;
   table.columns = {{"system"}, {"s per change", Align::kRight}, {"goodput here", Align::kRight}, {"source"}};
   table.rows.push_back({"everstep, measured", number_text(report.cost, 3), fixed_text(report.goodput, 4),
                         whole_job ? "this run" : "this run, with workers that ended by themselves"});
   table.rows.push_back({"everstep, simulated", number_text(report.simulated_cost, 3), fixed_text(report.simulated, 4),
                         "everstep simulate on the same workers"});
-  for (const ReplayReport::Peer& peer : report.peers) {
+  for (const TraceReplayReport::Peer& peer : report.peers) {
     table.rows.push_back({std::string(peer.cost.system), range_of(peer.cost.least, peer.cost.most, 1),
                           range_of(peer.at_least, peer.at_most, 3), std::string(peer.cost.source)});
   }
@@ -90,7 +90,7 @@ Table peer_table(const ReplayReport& report, bool whole_job) {
 
 std::string hours_text(std::int64_t ms) { return number_text(static_cast<double>(ms) / 3.6e6, 3); }
 
-std::string trace_lines(const ReplayRequest& request) {
+std::string trace_lines(const TraceReplayRequest& request) {
   const TraceSlice& slice = request.slice;
   const WorkerSchedule& schedule = request.schedule;
   const ScaledLimits& limits = request.limits;
@@ -134,7 +134,7 @@ Json to_json(const Sum& sum) {
 
 }  // namespace
 
-std::string report_text(const ReplayRequest& request, const ReplayResult& result, const ReplayReport& report,
+std::string report_text(const TraceReplayRequest& request, const ReplayResult& result, const TraceReplayReport& report,
                         std::size_t columns) {
   const ReplayFigures& figures = report.figures;
   std::string text = trace_lines(request);
@@ -163,7 +163,7 @@ std::string report_text(const ReplayRequest& request, const ReplayResult& result
   return text;
 }
 
-Json report_json(const ReplayRequest& request, const ReplayResult& result, const ReplayReport& report) {
+Json report_json(const TraceReplayRequest& request, const ReplayResult& result, const TraceReplayReport& report) {
   const TraceSlice& slice = request.slice;
   const ReplayFigures& figures = report.figures;
   Json json = Json::object();
@@ -206,7 +206,7 @@ Json report_json(const ReplayRequest& request, const ReplayResult& result, const
   json.set("settled", result.settled).set("minibatches_proven", result.audited);
   json.set("problems", std::ssize(result.problems)).set("output", result.output);
   Json peers = Json::array();
-  for (const ReplayReport::Peer& peer : report.peers) {
+  for (const TraceReplayReport::Peer& peer : report.peers) {
     peers.append(Json::object()
                      .set("system", std::string(peer.cost.system))
                      .set("least_seconds", peer.cost.least)

@@ -48,7 +48,7 @@ Config default_train_config() {
   return config;
 }
 
-Config train_config_of(const Config& config, const ReplayRequest& request) {
+Config train_config_of(const Config& config, const TraceReplayRequest& request) {
   Config train = default_train_config();
   train.file_path = config.file_path;
   for (Setting& setting : train.settings) {
@@ -120,8 +120,8 @@ std::vector<OptionSpec> replay_trace_options() {
   return options;
 }
 
-ReplayRequest read_replay_request(const Config& config, Outcome& failure) {
-  ReplayRequest request;
+TraceReplayRequest read_replay_request(const Config& config, Outcome& failure) {
+  TraceReplayRequest request;
   Values values(config);
   request.path = config.positional.front();
   request.speedup = values.number("speedup", {.min = 1, .max = 1000});

@@ -30,7 +30,7 @@ ScaledLimits scaled_limits(double speedup);
 // changes re-plan in earnest. One worker is left to the planner.
 std::string replay_shapes(int most_workers);
 
-struct ReplayRequest {
+struct TraceReplayRequest {
   std::string path;
   TraceSlice slice;
   WorkerSchedule schedule;
@@ -48,6 +48,6 @@ struct ReplayRequest {
 std::vector<OptionSpec> replay_trace_options();
 
 // Reads the trace too. Fills `failure` instead if something does not fit.
-ReplayRequest read_replay_request(const Config& config, Outcome& failure);
+TraceReplayRequest read_replay_request(const Config& config, Outcome& failure);
 
 }  // namespace everstep::launcher

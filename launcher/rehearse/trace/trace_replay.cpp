@@ -18,7 +18,7 @@
 namespace everstep::launcher {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{100};
+constexpr std::chrono::milliseconds kLookAtTrace{100};
 constexpr Tick kBetweenLines = kTicksPerSecond / 5;
 constexpr Tick kStartLimit = 120 * kTicksPerSecond;
 constexpr Tick kSettleLimit = 60 * kTicksPerSecond;  // after the trace's end
@@ -27,7 +27,7 @@ constexpr std::int64_t kWarmUp = 5;  // updates before the trace begins
 
 class TraceReplay {
  public:
-  TraceReplay(const ReplayRequest& request, Streams& streams, ReplayResult& result)
+  TraceReplay(const TraceReplayRequest& request, Streams& streams, ReplayResult& result)
       : request_(request), streams_(streams), result_(result), job_(request.train, streams), line_(streams) {}
 
   Outcome run() {
@@ -210,7 +210,7 @@ class TraceReplay {
 
   Outcome look(const std::string& what, Tick longest = kTicksPerSecond) {
     const auto wait = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::nanoseconds(longest));
-    for (const WorkerEvent& event : job_.wait(std::min(wait, kLook))) take(event);
+    for (const WorkerEvent& event : job_.wait(std::min(wait, kLookAtTrace))) take(event);
     if (const auto signal = job_.leave_signal()) {
       line_.clear();
       return Error{ErrorCode::kCancelled, "stopped by " + signal_name(*signal), ""};
@@ -267,7 +267,7 @@ class TraceReplay {
     line_.show(text);
   }
 
-  const ReplayRequest& request_;
+  const TraceReplayRequest& request_;
   Streams& streams_;
   ReplayResult& result_;
   TraceJob job_;
@@ -282,7 +282,7 @@ class TraceReplay {
 
 }  // namespace
 
-Outcome replay_trace(const ReplayRequest& request, Streams& streams, ReplayResult& result) {
+Outcome replay_trace(const TraceReplayRequest& request, Streams& streams, ReplayResult& result) {
   return TraceReplay(request, streams, result).run();
 }
 

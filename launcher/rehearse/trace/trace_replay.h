@@ -27,6 +27,6 @@ struct ReplayResult {
 
 // Runs a real job on this host through the request's schedule. Ctrl-C and SIGTERM end it (kCancelled); nothing that it
 // started lives when it returns.
-Outcome replay_trace(const ReplayRequest& request, Streams& streams, ReplayResult& result);
+Outcome replay_trace(const TraceReplayRequest& request, Streams& streams, ReplayResult& result);
 
 }  // namespace everstep::launcher

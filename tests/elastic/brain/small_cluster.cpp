@@ -5,7 +5,6 @@
 
 namespace everstep::elastic::test {
 
-constexpr Tick kMillisecond = kTicksPerSecond / 1000;
 
 WorkerId worker(std::uint64_t number) { return {{0, number}}; }
 

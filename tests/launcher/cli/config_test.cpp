@@ -9,14 +9,14 @@
 namespace everstep::launcher {
 namespace {
 
-std::string refusal(const ConfigSources& sources) {
+std::string refused_sources(const ConfigSources& sources) {
   const auto config = merge_config(with_common_options(toy_spec()), sources);
   if (config.ok()) return "accepted";
   EXPECT_EQ(Failure(config.error()).exit_code, ExitCode::kConfiguration);
   return config.error().line();
 }
 
-std::string file_refusal(std::string text) { return refusal({.args = {}, .file = ConfigFile{"tea.conf", text}}); }
+std::string file_refusal(std::string text) { return refused_sources({.args = {}, .file = ConfigFile{"tea.conf", text}}); }
 
 Config merged(const ConfigSources& sources) { return merge_config(with_common_options(toy_spec()), sources).value(); }
 
@@ -71,14 +71,14 @@ TEST(Config, NamesTheLineOfABadFile) {
 }
 
 TEST(Config, RefusesUnknownVariables) {
-  EXPECT_EQ(refusal({.args = {}, .environment = {{"EVERSTEP_CUSP", "2"}}}),
+  EXPECT_EQ(refused_sources({.args = {}, .environment = {{"EVERSTEP_CUSP", "2"}}}),
             "unknown environment variable EVERSTEP_CUSP (hint: did you mean EVERSTEP_CUPS?)");
-  EXPECT_EQ(refusal({.args = {}, .environment = {{"EVERSTEP_", "2"}}}), "unknown environment variable EVERSTEP_");
-  EXPECT_EQ(refusal({.args = {}, .environment = {{"HOME", "/"}, {"EVERSTEPS", "2"}, {"cups", "3"}}}), "accepted");
+  EXPECT_EQ(refused_sources({.args = {}, .environment = {{"EVERSTEP_", "2"}}}), "unknown environment variable EVERSTEP_");
+  EXPECT_EQ(refused_sources({.args = {}, .environment = {{"HOME", "/"}, {"EVERSTEPS", "2"}, {"cups", "3"}}}), "accepted");
 }
 
 TEST(Config, IgnoresTheOptionsOfOtherCommands) {
-  EXPECT_EQ(refusal({.args = {},
+  EXPECT_EQ(refused_sources({.args = {},
                      .environment = {{"EVERSTEP_DEPTH", "8"}},
                      .file = ConfigFile{"tea.conf", "depth = 4"},
                      .other_options = {{.name = "depth"}}}),

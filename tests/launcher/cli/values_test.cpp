@@ -17,7 +17,7 @@ Config with_flag(const std::string& name, const std::string& value) {
 }
 
 // What the getter says about `--cups=value`: the error line, or "accepted".
-std::string refusal(const std::string& value, const std::function<void(Values&)>& get) {
+std::string refused_value(const std::string& value, const std::function<void(Values&)>& get) {
   const Config config = with_flag("cups", value);
   Values values(config);
   get(values);
@@ -46,32 +46,32 @@ TEST(Values, AreTyped) {
 TEST(Values, IntegersAreWholeTextsInTheirRange) {
   const auto any = [](Values& values) { values.integer("cups"); };
   for (const char* bad : {"", " 1", "1 ", "1.5", "0x10", "+1", "1e3", "seven", "9223372036854775808", "--1"}) {
-    EXPECT_EQ(refusal(bad, any), "--cups=" + std::string(bad) + ": expected an integer");
+    EXPECT_EQ(refused_value(bad, any), "--cups=" + std::string(bad) + ": expected an integer");
   }
-  EXPECT_EQ(refusal("9223372036854775807", any), "accepted");
+  EXPECT_EQ(refused_value("9223372036854775807", any), "accepted");
   const auto range = [](Values& values) { values.integer("cups", {.min = 1, .max = 8}); };
-  EXPECT_EQ(refusal("1", range), "accepted");
-  EXPECT_EQ(refusal("8", range), "accepted");
-  EXPECT_EQ(refusal("0", range), "--cups=0: expected an integer from 1 to 8");
-  EXPECT_EQ(refusal("9", range), "--cups=9: expected an integer from 1 to 8");
-  EXPECT_EQ(refusal("0", [](Values& values) { values.integer("cups", {.min = 1}); }),
+  EXPECT_EQ(refused_value("1", range), "accepted");
+  EXPECT_EQ(refused_value("8", range), "accepted");
+  EXPECT_EQ(refused_value("0", range), "--cups=0: expected an integer from 1 to 8");
+  EXPECT_EQ(refused_value("9", range), "--cups=9: expected an integer from 1 to 8");
+  EXPECT_EQ(refused_value("0", [](Values& values) { values.integer("cups", {.min = 1}); }),
             "--cups=0: expected an integer of at least 1");
-  EXPECT_EQ(refusal("9", [](Values& values) { values.integer("cups", {.max = 8}); }),
+  EXPECT_EQ(refused_value("9", [](Values& values) { values.integer("cups", {.max = 8}); }),
             "--cups=9: expected an integer of at most 8");
 }
 
 TEST(Values, NumbersAreFiniteAndInTheirRange) {
   const auto any = [](Values& values) { values.number("cups"); };
   for (const char* bad : {"", "nan", "inf", "-inf", "1e999", "1,5", "1.5x", "0x1p3"}) {
-    EXPECT_EQ(refusal(bad, any), "--cups=" + std::string(bad) + ": expected a number");
+    EXPECT_EQ(refused_value(bad, any), "--cups=" + std::string(bad) + ": expected a number");
   }
-  EXPECT_EQ(refusal("1e3", any), "accepted");
+  EXPECT_EQ(refused_value("1e3", any), "accepted");
   const auto positive = [](Values& values) { values.number("cups", {.min = 0, .above_min = true}); };
-  EXPECT_EQ(refusal("0", positive), "--cups=0: expected a number above 0");
-  EXPECT_EQ(refusal("1e-9", positive), "accepted");
+  EXPECT_EQ(refused_value("0", positive), "--cups=0: expected a number above 0");
+  EXPECT_EQ(refused_value("1e-9", positive), "accepted");
   const auto share = [](Values& values) { values.number("cups", {.min = 0, .max = 1, .above_min = true}); };
-  EXPECT_EQ(refusal("1.25", share), "--cups=1.25: expected a number above 0 and at most 1");
-  EXPECT_EQ(refusal("-1", [](Values& values) { values.number("cups", {.min = 0, .max = 0.5}); }),
+  EXPECT_EQ(refused_value("1.25", share), "--cups=1.25: expected a number above 0 and at most 1");
+  EXPECT_EQ(refused_value("-1", [](Values& values) { values.number("cups", {.min = 0, .max = 0.5}); }),
             "--cups=-1: expected a number from 0 to 0.5");
 }
 
@@ -82,26 +82,26 @@ TEST(Values, ListsOfNumbersAreWrittenWithCommas) {
   EXPECT_EQ(values.failure(), std::nullopt);
   const auto get = [](Values& wrong) { wrong.numbers("cups", {.min = 0}); };
   for (const char* bad : {"", ",", "1,", ",1", "1,,2", "1, 2", "1,-2"}) {
-    EXPECT_EQ(refusal(bad, get),
+    EXPECT_EQ(refused_value(bad, get),
               "--cups=" + std::string(bad) + ": expected numbers of at least 0 with commas between them");
   }
 }
 
 TEST(Values, ChoicesNameTheAllowedOnes) {
   const auto get = [](Values& values) { values.choice("cups", {"green", "black"}); };
-  EXPECT_EQ(refusal("red", get), "--cups=red: expected one of green, black");
-  EXPECT_EQ(refusal("balck", get), "--cups=balck: expected one of green, black (hint: did you mean black?)");
+  EXPECT_EQ(refused_value("red", get), "--cups=red: expected one of green, black");
+  EXPECT_EQ(refused_value("balck", get), "--cups=balck: expected one of green, black (hint: did you mean black?)");
 }
 
 TEST(Values, FlagsAreTrueOrFalse) {
   const auto get = [](Values& values) { values.flag("cups"); };
-  EXPECT_EQ(refusal("yes", get), "--cups=yes: expected true or false");
-  EXPECT_EQ(refusal("false", get), "accepted");
+  EXPECT_EQ(refused_value("yes", get), "--cups=yes: expected true or false");
+  EXPECT_EQ(refused_value("false", get), "accepted");
 }
 
 TEST(Values, PathsAreNotEmpty) {
-  EXPECT_EQ(refusal("", [](Values& values) { values.path("cups"); }), "--cups=: expected a path");
-  EXPECT_EQ(refusal("", [](Values& values) { values.text("cups"); }), "accepted");
+  EXPECT_EQ(refused_value("", [](Values& values) { values.path("cups"); }), "--cups=: expected a path");
+  EXPECT_EQ(refused_value("", [](Values& values) { values.text("cups"); }), "accepted");
 }
 
 TEST(Values, MissingOnesAreUsageErrors) {

@@ -69,13 +69,13 @@ class HandMadeReplay : public testing::Test {
     for (const double time : times) result_.record.steps.push_back({{generation}, next_step_++, ticks_of(time)});
   }
 
-  ReplayRequest request_;
+  TraceReplayRequest request_;
   ReplayResult result_;
   std::int64_t next_step_ = 1;
 };
 
 TEST_F(HandMadeReplay, HasAReportThatAddsUp) {
-  const ReplayReport report = report_of(request_, result_);
+  const TraceReplayReport report = report_of(request_, result_);
   EXPECT_NEAR(report.figures.lost(), 1.0, 1e-9);
   EXPECT_NEAR(report.goodput, 0.99, 1e-9) << "one real second of 100 s of trace";
   EXPECT_NEAR(report.cost, 0.5, 1e-9);
@@ -91,7 +91,7 @@ TEST_F(HandMadeReplay, HasAReportThatAddsUp) {
 
 TEST_F(HandMadeReplay, IsComparedWithTheSimulationAtAGivenCost) {
   request_.cost = 5;
-  const ReplayReport report = report_of(request_, result_);
+  const TraceReplayReport report = report_of(request_, result_);
   EXPECT_EQ(report.simulated_cost, 5);
   EXPECT_LT(report.simulated, report.goodput);
   EXPECT_THAT(report_text(request_, result_, report), HasSubstr("at 5.000 s for each of 2 changes, as --cost says"));

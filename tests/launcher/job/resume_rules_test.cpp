@@ -23,7 +23,7 @@ storage::Settings settings(std::vector<std::string> args, const std::string& dig
   return stored_settings(train_config(args), digest);
 }
 
-std::string refusal(const std::vector<std::string>& args) {
+std::string refused_resume(const std::vector<std::string>& args) {
   const Status same = check_same_settings(settings({}), settings(args));
   return same ? "" : same.error().line();
 }
@@ -74,7 +74,7 @@ TEST(ResumeRules, AllowOtherPlansLengthsFilesAndLogs) {
                           "--explode=100",
                           "--rebalance=on",
                           "--restart=on-failure"}) {
-    EXPECT_EQ(refusal({arg}), "") << arg;
+    EXPECT_EQ(refused_resume({arg}), "") << arg;
   }
 }
 
@@ -106,7 +106,7 @@ TEST(ResumeRules, RefuseWhateverChangesWhatIsComputed) {
                           "--emulate=1:2",
                           "--eval-minibatches=3",
                           "--job=other"}) {
-    EXPECT_THAT(refusal({arg}), HasSubstr("the checkpoint was made with other settings: --")) << arg;
+    EXPECT_THAT(refused_resume({arg}), HasSubstr("the checkpoint was made with other settings: --")) << arg;
   }
 }
 
@@ -114,12 +114,12 @@ TEST(ResumeRules, RefuseWhateverChangesWhatIsComputed) {
 TEST(ResumeRules, KnowEveryOption) { EXPECT_EQ(train_options().size(), 78U); }
 
 TEST(ResumeRules, NameAllThatDiffers) {
-  EXPECT_EQ(refusal({"--lr=0.1", "--layers=3"}),
+  EXPECT_EQ(refused_resume({"--lr=0.1", "--layers=3"}),
             "the checkpoint was made with other settings: --layers (was not set, is 3), --lr (was 0.0003, is 0.1) "
             "(hint: give the old values, or start another --job)");
 }
 
-TEST(ResumeRules, CompareNumbersAsNumbers) { EXPECT_EQ(refusal({"--dropout=0.10", "--lr=3e-4"}), ""); }
+TEST(ResumeRules, CompareNumbersAsNumbers) { EXPECT_EQ(refused_resume({"--dropout=0.10", "--lr=3e-4"}), ""); }
 
 TEST(ResumeRules, CompareWholeNumbersExactly) {
   const Status other =

@@ -19,8 +19,6 @@ using testing::AnyOf;
 using testing::Eq;
 using testing::HasSubstr;
 
-constexpr const char* kTwoStages[] = {"--workers=2", "--schedule=1f1b", "--depth=2"};
-
 class CheckpointFaults : public CheckpointProgram {
  protected:
   // Counts the calls of each thread for itself.

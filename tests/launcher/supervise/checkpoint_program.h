@@ -16,6 +16,7 @@ namespace everstep::launcher {
 class CheckpointProgram : public CommandFiles {
  protected:
   static constexpr int kSteps = 120;
+  static constexpr const char* kTwoStages[] = {"--workers=2", "--schedule=1f1b", "--depth=2"};
 
   using Losses = std::map<int, double>;  // by step
   using Words = std::span<const char* const>;

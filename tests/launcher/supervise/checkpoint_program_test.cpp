@@ -17,7 +17,6 @@ using testing::Not;
 
 constexpr const char* kLive[] = {"--workers=2", "--schedule=amdp", "--depth=2"};
 constexpr const char* kAlone[] = {"--workers=1"};
-constexpr const char* kTwoStages[] = {"--workers=2", "--schedule=1f1b", "--depth=2"};
 constexpr const char* kTwoGroups[] = {"--workers=4", "--schedule=1f1b", "--depth=2", "--width=2"};
 
 TEST_F(CheckpointProgram, GoesOnUnderTheSamePlanAsIfNothingHadHappened) {

@@ -19,7 +19,6 @@ using namespace std::chrono_literals;
 using State = LeaseNews::State;
 
 constexpr elastic::LeaseId kLease = 42;
-constexpr Tick kMillisecond = kTicksPerSecond / 1000;
 
 const Error kUnreachable{ErrorCode::kUnavailable, "no server answers", ""};
 const Error kUnknownLease{ErrorCode::kNotFound, "no such lease", ""};

@@ -36,7 +36,7 @@ class HostileDocumentTest : public testing::Test {
   }
 };
 
-std::string repeated(std::string_view piece, std::size_t times) {
+std::string many_times(std::string_view piece, std::size_t times) {
   std::string text;
   for (std::size_t i = 0; i < times; ++i) text += piece;
   return text;
@@ -103,7 +103,7 @@ TEST_F(HostileDocumentTest, NumbersBeyondBoundsAreRefused) {
   EXPECT_THAT(refusal("\"size\": 28", "\"size\": 27"), HasSubstr("block 0, weights"));
   EXPECT_THAT(refusal("float32 2x3", "float32 1099511627776x1099511627776"), HasSubstr("block 0, weights"));
   EXPECT_THAT(refusal("float32 2x3", "float32 -2x-3"), HasSubstr("block 0, weights"));
-  EXPECT_THAT(refusal("float32 2x3", "float32 " + repeated("1x", 90) + "1"), HasSubstr("block 0, weights"));
+  EXPECT_THAT(refusal("float32 2x3", "float32 " + many_times("1x", 90) + "1"), HasSubstr("block 0, weights"));
 }
 
 TEST_F(HostileDocumentTest, ShapesHaveOneFormOnly) {
@@ -130,11 +130,11 @@ TEST_F(HostileDocumentTest, RunsOfWindowsCannotGrowWithoutBound) {
 }
 
 TEST_F(HostileDocumentTest, CountsBeyondBoundsAreRefused) {
-  EXPECT_THAT(refusal("\"cuts\": [", "\"cuts\": [" + repeated("0,", 100'002)),
+  EXPECT_THAT(refusal("\"cuts\": [", "\"cuts\": [" + many_times("0,", 100'002)),
               HasSubstr("plan.cuts: expected an array"));
-  EXPECT_THAT(refusal("\"files\": [", "\"files\": [" + repeated("{},", 400'001)),
+  EXPECT_THAT(refusal("\"files\": [", "\"files\": [" + many_times("{},", 400'001)),
               HasSubstr("files: expected an array"));
-  EXPECT_THAT(refusal("\"window_losses\": [", "\"window_losses\": [" + repeated("1.0,", 1'048'577)),
+  EXPECT_THAT(refusal("\"window_losses\": [", "\"window_losses\": [" + many_times("1.0,", 1'048'577)),
               HasSubstr("window_losses: expected an array"));
   std::string settings;
   for (int i = 0; i < 10'001; ++i) settings += "\"" + std::to_string(i) + "\": \"\",";
@@ -146,9 +146,9 @@ TEST_F(HostileDocumentTest, CountsBeyondBoundsAreRefused) {
 
 TEST_F(HostileDocumentTest, HugeAndDeepTextsAreRefusedEarly) {
   EXPECT_THAT(refusal_of(std::string(100'000'000, ' ')), HasSubstr("100000000 bytes"));
-  EXPECT_THAT(refusal_of(repeated("[", 1'000'000)), HasSubstr("nested deeper than 8"));
-  EXPECT_THAT(refusal_of(repeated("{\"a\":", 1'000'000)), HasSubstr("nested deeper than 8"));
-  EXPECT_THAT(refusal_of("[" + repeated("0,", 5'000'000) + "0]"), HasSubstr("more than 4000000 values"));
+  EXPECT_THAT(refusal_of(many_times("[", 1'000'000)), HasSubstr("nested deeper than 8"));
+  EXPECT_THAT(refusal_of(many_times("{\"a\":", 1'000'000)), HasSubstr("nested deeper than 8"));
+  EXPECT_THAT(refusal_of("[" + many_times("0,", 5'000'000) + "0]"), HasSubstr("more than 4000000 values"));
 }
 
 TEST_F(HostileDocumentTest, TextsCutAnywhereAreRefused) {

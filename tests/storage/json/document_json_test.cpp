@@ -21,7 +21,7 @@ class DocumentJsonTest : public testing::Test {
 };
 
 template <typename T>
-std::string line_of(const Result<T>& result) {
+std::string error_line_of(const Result<T>& result) {
   return result.ok() ? "accepted" : result.error().line();
 }
 
@@ -78,9 +78,9 @@ TEST_F(DocumentJsonTest, NotANumberKeepsItsBits) {
 
 TEST_F(DocumentJsonTest, OtherFormatsAreRefusedByTheirNumberBeforeAnythingElse) {
   const char* const newer = R"({"document": "manifest", "format": 2, "colour": "blue"})";
-  EXPECT_EQ(line_of(format_->parse_manifest(newer)),
+  EXPECT_EQ(error_line_of(format_->parse_manifest(newer)),
             "format 2, this program reads 1 (hint: use the version of everstep that wrote it)");
-  EXPECT_EQ(line_of(format_->parse_manifest(R"({"document": "manifest", "format": "1"})")),
+  EXPECT_EQ(error_line_of(format_->parse_manifest(R"({"document": "manifest", "format": "1"})")),
             "format: expected an integer, got a string");
 }
 
@@ -97,16 +97,16 @@ TEST_F(DocumentJsonTest, ALedgerIsOfTheSecondFormatOnlyIfItNeedsTo) {
   const auto parsed = format_->parse_ledger_segment(second);
   ASSERT_TRUE(parsed.ok()) << parsed.error();
   EXPECT_EQ(*parsed, segment);
-  EXPECT_EQ(line_of(format_->parse_ledger_segment(R"({"document": "ledger", "format": 3})")),
+  EXPECT_EQ(error_line_of(format_->parse_ledger_segment(R"({"document": "ledger", "format": 3})")),
             "format 3, this program reads 2 (hint: use the version of everstep that wrote it)");
 }
 
 TEST_F(DocumentJsonTest, OneKindOfDocumentIsNotTakenForAnother) {
   const Manifest manifest = sample_manifest();
   const std::string head = format_->encode(sample_head(manifest, {}));
-  EXPECT_EQ(line_of(format_->parse_manifest(head)), "top level: this is no document of the kind 'manifest'");
-  EXPECT_EQ(line_of(format_->parse_ledger_segment(head)), "top level: this is no document of the kind 'ledger'");
-  EXPECT_EQ(line_of(format_->parse_head(format_->encode(manifest))),
+  EXPECT_EQ(error_line_of(format_->parse_manifest(head)), "top level: this is no document of the kind 'manifest'");
+  EXPECT_EQ(error_line_of(format_->parse_ledger_segment(head)), "top level: this is no document of the kind 'ledger'");
+  EXPECT_EQ(error_line_of(format_->parse_head(format_->encode(manifest))),
             "top level: this is no document of the kind 'head'");
 }
 

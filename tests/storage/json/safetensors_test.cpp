@@ -38,7 +38,7 @@ std::string with_length(const std::string& header, const std::string& data) {
   return text + header + data;
 }
 
-std::string refusal(const std::string& file) {
+std::string refused_file(const std::string& file) {
   const auto content = read_safetensors_header(TextFile(file));
   if (content.ok()) return "accepted";
   EXPECT_EQ(content.error().code, ErrorCode::kInvalidArgument);
@@ -46,7 +46,7 @@ std::string refusal(const std::string& file) {
 }
 
 std::string refusal_of_header(const std::string& header, std::size_t data_bytes = 8) {
-  return refusal(with_length(header, std::string(data_bytes, 'x')));
+  return refused_file(with_length(header, std::string(data_bytes, 'x')));
 }
 
 class Safetensors : public testing::Test {
@@ -139,21 +139,21 @@ TEST(SafetensorsHeader, TakesTensorsInAnyOrderAndLeavesOtherTypesOut) {
 }
 
 TEST(SafetensorsHeader, RefusesAFileThatIsNone) {
-  EXPECT_THAT(refusal(""), HasSubstr("too short"));
-  EXPECT_THAT(refusal("1234567"), HasSubstr("too short"));
-  EXPECT_THAT(refusal("\x89HDF\r\n\x1a\n and more"), HasSubstr("no safetensors file"));
-  EXPECT_THAT(refusal(std::string(8, '\xff') + "{}"), HasSubstr("no safetensors file"));
-  EXPECT_THAT(refusal(with_length("{}", "").substr(0, 9)), HasSubstr("no safetensors file"));
-  EXPECT_THAT(refusal(with_length("[]", "")), HasSubstr("no object"));
-  EXPECT_THAT(refusal(with_length("{", "")), HasSubstr("line 1"));
-  EXPECT_THAT(refusal(with_length(std::string(100000, '['), "")), HasSubstr("nested"));
+  EXPECT_THAT(refused_file(""), HasSubstr("too short"));
+  EXPECT_THAT(refused_file("1234567"), HasSubstr("too short"));
+  EXPECT_THAT(refused_file("\x89HDF\r\n\x1a\n and more"), HasSubstr("no safetensors file"));
+  EXPECT_THAT(refused_file(std::string(8, '\xff') + "{}"), HasSubstr("no safetensors file"));
+  EXPECT_THAT(refused_file(with_length("{}", "").substr(0, 9)), HasSubstr("no safetensors file"));
+  EXPECT_THAT(refused_file(with_length("[]", "")), HasSubstr("no object"));
+  EXPECT_THAT(refused_file(with_length("{", "")), HasSubstr("line 1"));
+  EXPECT_THAT(refused_file(with_length(std::string(100000, '['), "")), HasSubstr("nested"));
 }
 
 TEST(SafetensorsHeader, AHeaderThatClaimsGigabytesCostsNothing) {
   std::string file(64, '\0');
   const std::uint64_t claimed = std::uint64_t{17} << 20;
   std::memcpy(file.data(), &claimed, sizeof claimed);
-  EXPECT_THAT(refusal(file), HasSubstr("claims 17825792 bytes"));
+  EXPECT_THAT(refused_file(file), HasSubstr("claims 17825792 bytes"));
 }
 
 TEST(SafetensorsHeader, RefusesOffsetsThatLie) {
@@ -193,7 +193,7 @@ TEST(SafetensorsHeader, SurvivesAnyDamage) {
   const std::string good = with_length(R"({"v":{"dtype":"F32","shape":[1,1],"data_offsets":[0,4]},)"
                                        R"("w":{"dtype":"BF16","shape":[2],"data_offsets":[4,8]}})",
                                        std::string(8, 'x'));
-  ASSERT_EQ(refusal(good), "accepted");
+  ASSERT_EQ(refused_file(good), "accepted");
   rc::check([&] {
     std::string bad = good;
     const auto place = *rc::gen::inRange<std::size_t>(0, bad.size());

@@ -25,7 +25,7 @@ Shard sample_shard() {
   return shard;
 }
 
-std::string refusal(const Shard& shard) {
+std::string refused_shard(const Shard& shard) {
   const auto documents = make_json_documents();
   const auto parsed = documents->parse_shard(documents->encode(shard));
   return parsed ? "" : parsed.error().message;
@@ -52,19 +52,19 @@ TEST(ShardDocument, IsNoManifestAndNoManifestIsOne) {
 TEST(ShardDocument, RefusesWhatNoWriterMakes) {
   Shard shard = sample_shard();
   std::swap(shard.files[0], shard.files[1]);
-  EXPECT_THAT(refusal(shard), HasSubstr("order of their blocks"));
+  EXPECT_THAT(refused_shard(shard), HasSubstr("order of their blocks"));
   shard = sample_shard();
   shard.files[1] = shard.files[0];
-  EXPECT_THAT(refusal(shard), HasSubstr("order of their blocks"));
+  EXPECT_THAT(refused_shard(shard), HasSubstr("order of their blocks"));
   shard = sample_shard();
   shard.window_losses = {{1, 0}, {1, 0}};
-  EXPECT_THAT(refusal(shard), HasSubstr("order of their minibatches"));
+  EXPECT_THAT(refused_shard(shard), HasSubstr("order of their minibatches"));
   shard = sample_shard();
   shard.job = "../job";
-  EXPECT_NE(refusal(shard), "");
+  EXPECT_NE(refused_shard(shard), "");
   shard = sample_shard();
   shard.applied = shard.version.value + 1;
-  EXPECT_THAT(refusal(shard), HasSubstr("applied"));
+  EXPECT_THAT(refused_shard(shard), HasSubstr("applied"));
 }
 
 TEST(ShardDocument, LiesBesideTheFilesItNames) {

@@ -8,7 +8,6 @@ namespace {
 
 using scheduler::parse_op;
 
-constexpr Tick kMillisecond = 1'000'000;
 
 TEST(FlightRecorder, KeepsTheLastOpsOldestFirst) {
   FlightRecorder recorder(2);

@@ -21,7 +21,7 @@ std::ptrdiff_t open_descriptors() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
 }
 
-FrameHeader header(std::size_t length) {
+FrameHeader frame_of(std::size_t length) {
   FrameHeader header;
   header.length = length;
   return header;
@@ -29,8 +29,8 @@ FrameHeader header(std::size_t length) {
 
 bool deliver(const std::vector<PeerConnection>& connections, int from, int to, std::size_t bytes) {
   Transport& receiver = *connections[to].transport;
-  const ReceiveId receive = receiver.post_receive(from, Channel::kTensors, header(bytes), allocate_zeroed(bytes));
-  connections[from].transport->send(to, Channel::kTensors, header(bytes), allocate_zeroed(bytes));
+  const ReceiveId receive = receiver.post_receive(from, Channel::kTensors, frame_of(bytes), allocate_zeroed(bytes));
+  connections[from].transport->send(to, Channel::kTensors, frame_of(bytes), allocate_zeroed(bytes));
   return receiver.wait(receive, kSoon).ok() && connections[from].transport->flush(kSoon).ok();
 }
 
@@ -50,11 +50,11 @@ TEST_P(SocketGenerations, AWorkerMayBeDoneBeforeTheOthersAreConnected) {
         ASSERT_TRUE(outcome.connection) << "worker " << worker << ": " << outcome.connection.error();
         Transport& transport = *outcome.connection->transport;
         if (worker == kHasty) {
-          for (int to = 0; to < kHasty; ++to) transport.send(to, Channel::kTensors, header(100), allocate_zeroed(100));
+          for (int to = 0; to < kHasty; ++to) transport.send(to, Channel::kTensors, frame_of(100), allocate_zeroed(100));
           EXPECT_TRUE(transport.flush(kSoon));
         } else {
           const ReceiveId receive =
-              transport.post_receive(kHasty, Channel::kTensors, header(100), allocate_zeroed(100));
+              transport.post_receive(kHasty, Channel::kTensors, frame_of(100), allocate_zeroed(100));
           const Result<FrameHeader> received = transport.wait(receive, kSoon);
           EXPECT_TRUE(received) << "worker " << worker << ": " << received.error();
         }
@@ -107,7 +107,7 @@ TEST_P(SocketGenerations, AWorkerThatLeavesEarlyDoesNotDisturbTheOthers) {
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(deliver(connections, i % 2, 1 - i % 2, 1 << 20));
   EXPECT_TRUE(connections[0].transport->status());
   EXPECT_EQ(connections[0].transport->lost(), std::nullopt);
-  connections[0].transport->send(2, Channel::kTensors, header(8), allocate_zeroed(8));
+  connections[0].transport->send(2, Channel::kTensors, frame_of(8), allocate_zeroed(8));
   EXPECT_EQ(connections[0].transport->status().error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(connections[0].transport->lost(), (LostPeer{2, How::kRefused}));
 }
@@ -127,7 +127,7 @@ TEST_P(SocketGenerations, ASlowerPeerMayStillUseATransportThatOthersHaveLeft) {
 TEST_P(SocketGenerations, SayWhoEndedThem) {
   LoopbackWorkers workers(3, options_of(GetParam()));
   std::vector<PeerConnection> connections = workers.connect();
-  const ReceiveId receive = connections[0].transport->post_receive(1, Channel::kTensors, header(8), allocate_zeroed(8));
+  const ReceiveId receive = connections[0].transport->post_receive(1, Channel::kTensors, frame_of(8), allocate_zeroed(8));
   EXPECT_EQ(connections[0].transport->lost(), std::nullopt);
   EXPECT_FALSE(connections[0].transport->wait(receive, 30ms));
   EXPECT_EQ(connections[0].transport->lost(), (LostPeer{1, How::kSilent}));
@@ -145,8 +145,8 @@ TEST_P(SocketGenerations, AfterADeathNothingIsLeftOnceAllSurvivorsHaveLeft) {
   for (std::int64_t generation = 2; generation < 12; ++generation) {
     std::vector<PeerConnection> connections = workers.connect(generation);
     for (int peer : {0, 1}) {
-      connections[2].transport->send(peer, Channel::kTensors, header(8 << 20), allocate_zeroed(8 << 20));
-      connections[1 - peer].transport->send(2, Channel::kTensors, header(8 << 20), allocate_zeroed(8 << 20));
+      connections[2].transport->send(peer, Channel::kTensors, frame_of(8 << 20), allocate_zeroed(8 << 20));
+      connections[1 - peer].transport->send(2, Channel::kTensors, frame_of(8 << 20), allocate_zeroed(8 << 20));
     }
     connections[2].transport->leave();  // stands in for a death: its descriptors are this process's too
     connections[2].transport->abort({ErrorCode::kInternal, "it ends", {}});

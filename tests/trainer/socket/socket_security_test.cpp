@@ -220,9 +220,8 @@ TEST_P(Membership, RepliesInTheWrongPlaceAreRefused) {
   }
 }
 
-constexpr Wire kAll[] = {Wire::kUnix, Wire::kTls, Wire::kCertificates};
-INSTANTIATE_TEST_SUITE_P(, SocketSecurity, testing::ValuesIn(kAll), wire_name);
-INSTANTIATE_TEST_SUITE_P(, Membership, testing::ValuesIn(kAll), wire_name);
+INSTANTIATE_TEST_SUITE_P(, SocketSecurity, testing::ValuesIn(kAllWires), wire_name);
+INSTANTIATE_TEST_SUITE_P(, Membership, testing::ValuesIn(kAllWires), wire_name);
 
 }  // namespace
 }  // namespace everstep::trainer

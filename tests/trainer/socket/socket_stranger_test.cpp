@@ -253,8 +253,7 @@ TEST_P(SocketStrangers, AnswersThatPromiseTooMuchEndTheTryAtOnce) {
   EXPECT_EQ(outcome.lost, (LostPeer{0, LostPeer::How::kRefused}));
 }
 
-constexpr Wire kAll[] = {Wire::kUnix, Wire::kTls, Wire::kCertificates};
-INSTANTIATE_TEST_SUITE_P(, SocketStrangers, testing::ValuesIn(kAll), wire_name);
+INSTANTIATE_TEST_SUITE_P(, SocketStrangers, testing::ValuesIn(kAllWires), wire_name);
 
 }  // namespace
 }  // namespace everstep::trainer

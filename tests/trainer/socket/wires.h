@@ -13,6 +13,7 @@
 namespace everstep::trainer {
 
 enum class Wire { kUnix, kTls, kCertificates };
+inline constexpr Wire kAllWires[] = {Wire::kUnix, Wire::kTls, Wire::kCertificates};
 
 inline const char* const kTestSecret = "one";
 

@@ -129,13 +129,13 @@ TEST(ClipScale, LimitsTheNorm) {
 
 TEST(UpdateExchange, GivesEverybodyTheSameRecords) {
   constexpr int kWorkers = 5;
-  constexpr int kWindows = 20;
+  constexpr int kExchanges = 20;
   const auto transports = make_thread_transports(kWorkers, {std::chrono::microseconds(200), 5});
   const std::vector<RecordCapacity> capacities(kWorkers, kCapacity);
   std::vector<std::thread> threads;
   for (int worker = 0; worker < kWorkers; ++worker) {
     threads.emplace_back([&, worker] {
-      for (int window = 0; window < kWindows; ++window) {
+      for (int window = 0; window < kExchanges; ++window) {
         UpdateRecord mine = some_record();
         mine.busy = worker + 100 * window;
         FrameHeader header;

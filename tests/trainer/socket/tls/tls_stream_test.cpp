@@ -170,12 +170,12 @@ TEST_F(TlsStreams, HalfARecordIsNothingToRead) {
   EXPECT_FALSE(reader->has_unread());
 }
 
-std::atomic<int> broken_pipes{0};
+std::atomic<int> signals_of_broken_pipes{0};
 
 TEST_F(TlsStreams, ABrokenPipeRaisesNoSignal) {
   struct sigaction count {};
   struct sigaction before {};
-  count.sa_handler = [](int) { ++broken_pipes; };
+  count.sa_handler = [](int) { ++signals_of_broken_pipes; };
   ASSERT_EQ(::sigaction(SIGPIPE, &count, &before), 0);
   streams_.called.reset();
   EXPECT_TRUE(comes_true([&] {
@@ -184,7 +184,7 @@ TEST_F(TlsStreams, ABrokenPipeRaisesNoSignal) {
   }));
   caller().end_writing();
   ::sigaction(SIGPIPE, &before, nullptr);
-  EXPECT_EQ(broken_pipes, 0);
+  EXPECT_EQ(signals_of_broken_pipes, 0);
 }
 
 // Neither the kernel nor the stream takes without end what nobody reads.
