@@ -2,7 +2,7 @@
 
 #include "base/log_line.h"
 #include "launcher/train/runtime_directory.h"
-#include "trainer/socket/dialing.h"
+#include "trainer/socket/boot_id.h"
 #include "trainer/socket/socket_connector.h"
 
 namespace everstep::launcher {

@@ -9,6 +9,7 @@
 #include "base/log_line.h"
 #include "trainer/socket/knocks.h"
 #include "trainer/socket/lifelines.h"
+#include "trainer/socket/sockets.h"
 #include "trainer/socket/open_connection.h"
 
 namespace everstep::trainer {
@@ -17,7 +18,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using How = LostPeer::How;
 
-// A call that is made again: whoever is called too often at once lets somebody go before it has listened.
+// A call that has to be made again. A worker that many call at once does not take all their calls, or hangs up on some
+// before it has listened to them.
 struct LaterCall {
   int worker = 0;
   Purpose purpose;
@@ -96,6 +98,10 @@ class Handshake {
 
   Status call(int worker, const Purpose& purpose, int tries = 1) {
     Result<std::unique_ptr<ByteStream>> stream = request_.dialer.dial(request_.members[worker].address);
+    if (!*stream) {
+      later_.push_back({worker, purpose, tries, Clock::now() + kQueuePause});
+      return {};
+    }
     if (!stream) return loss_.cannot_reach(worker, stream.error());
     OpenConnection connection;
     connection.stream = std::move(stream).value();
@@ -384,6 +390,7 @@ class Handshake {
   ConnectionEnd me_;
   MemberLoss loss_;
   std::vector<OpenConnection> open_;
+  static constexpr std::chrono::milliseconds kQueuePause{10};
   std::vector<LaterCall> later_;
   Knocks knocks_;
   Clock::time_point knock_at_;

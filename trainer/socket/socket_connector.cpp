@@ -6,12 +6,16 @@
 
 #include "base/check.h"
 #include "base/log_line.h"
+#include "trainer/socket/boot_id.h"
 #include "trainer/socket/call_port.h"
 #include "trainer/socket/dialer.h"
+#include "trainer/socket/dialing.h"
 #include "trainer/socket/handshake.h"
+#include "trainer/socket/ip_address.h"
 #include "trainer/socket/lifelines.h"
 #include "trainer/socket/plain_stream.h"
 #include "trainer/socket/socket_session.h"
+#include "trainer/socket/unix_sockets.h"
 
 namespace everstep::trainer {
 namespace {
@@ -121,7 +125,8 @@ Status open_tcp(const SocketOptions& options, Ground& ground) {
   ground.tls = std::move(tls).value();
   Result<TcpListener> listener = listen_on_tcp({tcp.bind, tcp.first_port, tcp.last_port});
   if (!listener) return listener.error();
-  if (tcp.advertise.empty() && (tcp.bind == "0.0.0.0" || tcp.bind == "::")) {
+  const std::optional<IpAddress> bound = parse_ip(tcp.bind);
+  if (tcp.advertise.empty() && bound && is_any(*bound)) {
     return invalid_argument("nobody can call a worker at " + tcp.bind, "say where they can: --advertise=10.0.0.7");
   }
   const TcpAddress called{tcp.advertise.empty() ? tcp.bind : tcp.advertise, listener->port};

@@ -9,10 +9,12 @@
 #include "tests/temporary_directory.h"
 #include "tests/trainer/socket/stranger.h"
 #include "tests/trainer/socket/wires.h"
+#include "trainer/socket/boot_id.h"
 #include "trainer/socket/call_port.h"
 #include "trainer/socket/dialing.h"
 #include "trainer/socket/handshake.h"
 
+#include "trainer/socket/unix_sockets.h"
 namespace everstep::trainer {
 
 // A real worker 0, and a worker 1 that has gone through the real handshake with it and can say anything on any of its

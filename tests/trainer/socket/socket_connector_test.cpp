@@ -11,10 +11,11 @@
 #include "tests/trainer/socket/loopback_workers.h"
 #include "tests/trainer/socket/stranger.h"
 #include "tests/trainer/socket/wires.h"
-#include "trainer/socket/dialing.h"
+#include "trainer/socket/boot_id.h"
 #include "trainer/socket/peer_address.h"
 
 namespace everstep::trainer {
+#include "trainer/socket/unix_sockets.h"
 namespace {
 
 using namespace std::chrono_literals;
@@ -103,7 +104,7 @@ TEST(SocketConnector, TellsTheAddressThatItIsToAdvertise) {
 
 // Nobody else could call them.
 TEST(SocketConnector, AllAddressesOfAMachineNeedOneToAdvertise) {
-  for (const char* bind : {"0.0.0.0", "::"}) {
+  for (const char* bind : {"0.0.0.0", "::", "::0", "0:0:0:0:0:0:0:0"}) {
     const auto connector = listen_for_peers(tls_at({.bind = bind}));
     ASSERT_FALSE(connector) << bind;
     EXPECT_EQ(connector.error().code, ErrorCode::kInvalidArgument);
