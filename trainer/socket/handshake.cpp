@@ -8,8 +8,6 @@
 
 #include "base/log_line.h"
 #include "trainer/socket/knocks.h"
-#include "trainer/socket/lifelines.h"
-#include "trainer/socket/sockets.h"
 #include "trainer/socket/open_connection.h"
 
 namespace everstep::trainer {
@@ -130,7 +128,7 @@ class Handshake {
       polled.push_back({connection.stream->descriptor(), connection.awaited(), 0});
     }
     for (const PeerStreams& peer : done_) {
-      const bool is_watched = peer.lifeline && !peer.said_goodbye;
+      const bool is_watched = peer.lifeline && !peer.heard.said_goodbye;
       polled.push_back({is_watched ? peer.lifeline->descriptor() : -1, POLLRDHUP, 0});
     }
     ::poll(polled.data(), polled.size(), timeout_ms);
@@ -153,30 +151,37 @@ class Handshake {
     return {};
   }
 
-  // A peer that was connected already has hung up. Its last words say why; without one it is dead.
+  // A peer that was connected already has hung up. What it said before tells why; if that is nothing, it is dead.
   Status hung_up(int worker) {
-    WordInbox inbox;
-    std::optional<LifelineWord> last;
-    while (inbox.read(*done_[worker].lifeline).moved() && !(last && last->kind == LifelineWord::Kind::kGaveUp)) {
-      last = decode_word(inbox.bytes, static_cast<int>(done_.size()));
+    PeerStreams& peer = done_[worker];
+    const std::optional<int> dead = hear_last_words(peer);
+    if (peer.heard.said_goodbye && !peer.heard.gave_up && !dead) return {};
+    peer.lifeline.reset();
+    if (dead) {
+      return loss_.lose({*dead, How::kClosed}, ErrorCode::kUnavailable,
+                        "died or cannot be reached, as " + loss_.name_of(worker) + " says", "their logs say why");
     }
-    if (last && last->kind == LifelineWord::Kind::kGoodbye) {
-      done_[worker].said_goodbye = true;
-      return {};
-    }
-    done_[worker].lifeline.reset();
-    if (last && last->kind == LifelineWord::Kind::kGaveUp) {
+    if (peer.heard.gave_up) {
       return loss_.lose({worker, How::kRefused}, ErrorCode::kUnavailable, "gave the try to connect up",
                         "its log says why");
-    }
-    if (last && last->kind == LifelineWord::Kind::kDeath) {
-      return loss_.lose({last->about, How::kClosed}, ErrorCode::kUnavailable,
-                        "died or cannot be reached, as " + loss_.name_of(worker) + " says", "their logs say why");
     }
     return loss_.lose({worker, How::kClosed}, ErrorCode::kUnavailable, "died", "its log says why");
   }
 
   void answer(IncomingCall incoming) {
+  // The first worker of whose death it told, if there is one.
+  std::optional<int> hear_last_words(PeerStreams& peer) const {
+    WordInbox inbox;
+    std::optional<int> dead;
+    while (inbox.read(*peer.lifeline).moved()) {
+      const std::optional<LifelineWord> word = decode_word(inbox.bytes, static_cast<int>(done_.size()));
+      if (!word) break;  // noise says nothing
+      peer.heard.hear(word->kind);
+      if (word->kind == LifelineWord::Kind::kDeath && !dead) dead = word->about;
+    }
+    return dead;
+  }
+
     const CallerHello& hello = incoming.hello;
     const int caller = hello.caller.worker;
     const bool known = caller > me_.worker && caller < static_cast<int>(request_.members.size()) &&
@@ -366,10 +371,10 @@ class Handshake {
     const std::optional<LostPeer>& lost = loss_.lost();
     const bool death = lost && lost->how == How::kClosed;
     const LifelineWord word{death ? LifelineWord::Kind::kDeath : LifelineWord::Kind::kGaveUp, death ? lost->worker : 0};
-    for (const PeerStreams& peer : done_) {
+    for (PeerStreams& peer : done_) {
       if (!peer.lifeline) continue;
       send_word(*peer.lifeline, word);
-      peer.lifeline->end_writing();
+      request_.closing.take(std::move(peer.lifeline));
     }
     for (OpenConnection& connection : open_) {
       if (connection.stream && connection.side == Side::kCalled) {

@@ -62,7 +62,7 @@ class Connector final : public PeerConnector {
     EVERSTEP_CHECK(group.worker >= 0 && group.worker < static_cast<int>(group.members.size()),
                    "a worker connects a group that it is no member of");
     EVERSTEP_CHECK(group.lineage == options_.lineage, "a worker connects a group of another lineage");
-    HandshakeRequest request{group.worker, {}, dialer_, options_.seal, limit_rate(options_.log)};
+    HandshakeRequest request{group.worker, {}, dialer_, *closing_, options_.seal, limit_rate(options_.log)};
     for (const PeerMember& member : group.members) {
       Result<PeerAddress> address = parse_peer_address(member.address);
       if (!address) return address.error();
@@ -78,7 +78,7 @@ class Connector final : public PeerConnector {
     std::vector<LifelineToPeer> ends;
     std::vector<ChannelStreams> channels;
     for (PeerStreams& peer : *hands.peers) {
-      ends.push_back({std::move(peer.lifeline), peer.said_goodbye});
+      ends.push_back({std::move(peer.lifeline), peer.heard});
       channels.push_back(std::move(peer.channels));
     }
     auto lifelines = std::make_shared<Lifelines>(std::move(ends), closing_);
