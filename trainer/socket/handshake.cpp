@@ -9,6 +9,7 @@
 #include "base/log_line.h"
 #include "trainer/socket/knocks.h"
 #include "trainer/socket/open_connection.h"
+#include "trainer/socket/sockets.h"
 
 namespace everstep::trainer {
 namespace {
@@ -96,11 +97,11 @@ class Handshake {
 
   Status call(int worker, const Purpose& purpose, int tries = 1) {
     Result<std::unique_ptr<ByteStream>> stream = request_.dialer.dial(request_.members[worker].address);
+    if (!stream) return loss_.cannot_reach(worker, stream.error());
     if (!*stream) {
       later_.push_back({worker, purpose, tries, Clock::now() + kQueuePause});
       return {};
     }
-    if (!stream) return loss_.cannot_reach(worker, stream.error());
     OpenConnection connection;
     connection.stream = std::move(stream).value();
     connection.tries = tries;
@@ -168,7 +169,6 @@ class Handshake {
     return loss_.lose({worker, How::kClosed}, ErrorCode::kUnavailable, "died", "its log says why");
   }
 
-  void answer(IncomingCall incoming) {
   // The first worker of whose death it told, if there is one.
   std::optional<int> hear_last_words(PeerStreams& peer) const {
     WordInbox inbox;
@@ -182,6 +182,7 @@ class Handshake {
     return dead;
   }
 
+  void answer(IncomingCall incoming) {
     const CallerHello& hello = incoming.hello;
     const int caller = hello.caller.worker;
     const bool known = caller > me_.worker && caller < static_cast<int>(request_.members.size()) &&
@@ -196,7 +197,7 @@ class Handshake {
     if (hello.purpose.channel) connection.transcript.ticket = tickets_[caller];
     connection.transcript.binding = incoming.stream->binding();
     connection.stage = Stage::kExpectsProof;
-    connection.until = Clock::now() + kPatience;
+    connection.until = Clock::now() + kTimeToIntroduce;
     connection.fresh = fresh_nonce();
     connection.stream = std::move(incoming.stream);
     send_proof(connection, hello.fresh, connection.fresh);
@@ -389,13 +390,13 @@ class Handshake {
   static constexpr std::chrono::milliseconds kKnockEvery{1000};
   static constexpr int kMostTries = 9;
   static constexpr std::chrono::milliseconds kPause{2};
+  static constexpr std::chrono::milliseconds kQueuePause{10};
 
   CallInbox& inbox_;
   const HandshakeRequest& request_;
   ConnectionEnd me_;
   MemberLoss loss_;
   std::vector<OpenConnection> open_;
-  static constexpr std::chrono::milliseconds kQueuePause{10};
   std::vector<LaterCall> later_;
   Knocks knocks_;
   Clock::time_point knock_at_;
