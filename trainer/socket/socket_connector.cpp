@@ -24,8 +24,8 @@ namespace {
 struct Ground {
   PeerAddress address;
   std::unique_ptr<TlsContext> tls;
-  std::optional<UnixListener> unix_socket;
   std::vector<Entrance> entrances;
+  std::optional<UnixListener> unix_socket;  // goes first: see UnixListener
 };
 
 class Connector final : public PeerConnector {
@@ -33,11 +33,11 @@ class Connector final : public PeerConnector {
   Connector(const SocketOptions& options, Ground ground)
       : options_(options),
         tls_(std::move(ground.tls)),
-        unix_socket_(std::move(ground.unix_socket)),
         address_(to_text(ground.address)),
         dialer_({ground.address.local ? ground.address.local->boot : "", tls_.get(), options.lineage}),
         closing_(std::make_shared<ClosingStreams>()),
-        port_(std::move(ground.entrances), limit_rate(options.log)) {
+        port_(std::move(ground.entrances), limit_rate(options.log)),
+        unix_socket_(std::move(ground.unix_socket)) {
     if (!options_.seal) options_.seal = unkeyed_seal;
   }
 
@@ -110,11 +110,11 @@ class Connector final : public PeerConnector {
 
   SocketOptions options_;
   std::unique_ptr<TlsContext> tls_;
-  std::optional<UnixListener> unix_socket_;
   const std::string address_;
   const Dialer dialer_;
   const std::shared_ptr<ClosingStreams> closing_;
   CallPort port_;
+  const std::optional<UnixListener> unix_socket_;  // goes first: see UnixListener
 };
 
 Status open_tcp(const SocketOptions& options, Ground& ground) {
@@ -161,12 +161,20 @@ Status open_unix(const SocketOptions& options, Ground& ground) {
   return {};
 }
 
+// Who has a port can do without.
+Status open_unix_if_possible(const SocketOptions& options, Ground& ground) {
+  const Status opened = open_unix(options, ground);
+  if (opened || !options.tcp) return opened;
+  if (options.log) options.log(LogLine("no_unix_sockets").add("reason", opened.error().line()).text());
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<PeerConnector>> listen_for_peers(const SocketOptions& options) {
   Ground ground;
   if (options.tcp) EVERSTEP_TRY(open_tcp(options, ground));
-  if (!options.runtime_directory.empty()) EVERSTEP_TRY(open_unix(options, ground));
+  if (!options.runtime_directory.empty()) EVERSTEP_TRY(open_unix_if_possible(options, ground));
   if (ground.entrances.empty()) return invalid_argument("a worker that nobody can call is of no use");
   return std::unique_ptr<PeerConnector>(std::make_unique<Connector>(options, std::move(ground)));
 }
