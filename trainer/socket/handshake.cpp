@@ -155,7 +155,7 @@ class Handshake {
   // A peer that was connected already has hung up. What it said before tells why; if that is nothing, it is dead.
   Status hung_up(int worker) {
     PeerStreams& peer = done_[worker];
-    const std::optional<int> dead = hear_last_words(peer);
+    const std::optional<int> dead = hear_last_words(*peer.lifeline, peer.heard, static_cast<int>(done_.size()));
     if (peer.heard.said_goodbye && !peer.heard.gave_up && !dead) return {};
     peer.lifeline.reset();
     if (dead) {
@@ -167,19 +167,6 @@ class Handshake {
                         "its log says why");
     }
     return loss_.lose({worker, How::kClosed}, ErrorCode::kUnavailable, "died", "its log says why");
-  }
-
-  // The first worker of whose death it told, if there is one.
-  std::optional<int> hear_last_words(PeerStreams& peer) const {
-    WordInbox inbox;
-    std::optional<int> dead;
-    while (inbox.read(*peer.lifeline).moved()) {
-      const std::optional<LifelineWord> word = decode_word(inbox.bytes, static_cast<int>(done_.size()));
-      if (!word) break;  // noise says nothing
-      peer.heard.hear(word->kind);
-      if (word->kind == LifelineWord::Kind::kDeath && !dead) dead = word->about;
-    }
-    return dead;
   }
 
   void answer(IncomingCall incoming) {

@@ -64,6 +64,18 @@ void PeerWords::hear(LifelineWord::Kind kind) {
   takes_part = takes_part && !said_goodbye && kind != LifelineWord::Kind::kBreak;
 }
 
+std::optional<int> hear_last_words(ByteStream& lifeline, PeerWords& words, int workers) {
+  WordInbox inbox;
+  std::optional<int> dead;
+  while (inbox.read(lifeline).moved()) {
+    const std::optional<LifelineWord> word = decode_word(inbox.bytes, workers);
+    if (!word) break;  // noise says nothing
+    words.hear(word->kind);
+    if (word->kind == LifelineWord::Kind::kDeath && !dead) dead = word->about;
+  }
+  return dead;
+}
+
 Lifelines::Lifelines(std::vector<LifelineToPeer> lifelines, std::shared_ptr<ClosingStreams> closing)
     : closing_(std::move(closing)),
       events_(::epoll_create1(EPOLL_CLOEXEC)),

@@ -61,6 +61,9 @@ struct PeerWords {
   void hear(LifelineWord::Kind kind);
 };
 
+// All that a peer of so many workers said before it hung up. The first worker of whose death it told, if there is one.
+std::optional<int> hear_last_words(ByteStream& lifeline, PeerWords& words, int workers);
+
 // The end of a lifeline at which this worker is.
 struct LifelineToPeer {
   std::unique_ptr<ByteStream> stream;  // none: the own place
