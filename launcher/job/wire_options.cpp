@@ -2,13 +2,10 @@
 
 #include <string_view>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include "base/text.h"
 #include "launcher/cli/files.h"
 #include "launcher/job/job_secret.h"
+#include "trainer/socket/ip_address.h"
 
 namespace everstep::launcher {
 namespace {
@@ -25,28 +22,16 @@ std::optional<std::pair<int, int>> parse_port_range(std::string_view text) {
   return std::pair(*first, *last);
 }
 
-enum class HostAddress { kNone, kAny, kOne };
-
-// All addresses of a host, one of some host, or no address at all.
-HostAddress kind_of(const std::string& text) {
-  in_addr v4{};
-  if (::inet_pton(AF_INET, text.c_str(), &v4) == 1) {
-    return v4.s_addr == htonl(INADDR_ANY) ? HostAddress::kAny : HostAddress::kOne;
-  }
-  in6_addr v6{};
-  if (::inet_pton(AF_INET6, text.c_str(), &v6) != 1) return HostAddress::kNone;
-  return IN6_IS_ADDR_UNSPECIFIED(&v6) ? HostAddress::kAny : HostAddress::kOne;
-}
-
 void check_addresses(const Config& config, const WireOptions& wire, Outcome& failure) {
   constexpr const char* kHint = "give an IP address in digits: 10.0.0.7 or fd00::7";
-  const HostAddress bind = kind_of(wire.bind);
-  if (bind == HostAddress::kNone) {
+  const auto bind = trainer::parse_ip(wire.bind);
+  const auto advertise = trainer::parse_ip(wire.advertise);
+  if (!bind) {
     failure = config.reject("bind", "is no IP address", kHint);
-  } else if (bind == HostAddress::kAny && wire.advertise.empty()) {
+  } else if (trainer::is_any(*bind) && wire.advertise.empty()) {
     failure = config.reject("bind", "is all addresses of this host, and peers need to know one of them",
                             "add --advertise=ADDRESS, the one that they reach");
-  } else if (!wire.advertise.empty() && kind_of(wire.advertise) != HostAddress::kOne) {
+  } else if (!wire.advertise.empty() && (!advertise || trainer::is_any(*advertise))) {
     failure = config.reject("advertise", "is no IP address that peers can call", kHint);
   }
 }

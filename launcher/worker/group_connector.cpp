@@ -11,7 +11,7 @@ namespace everstep::launcher {
 namespace {
 
 // Peers may still be loading a checkpoint or waiting for their view.
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::seconds kTimeToConnect{20};
 
 // Nobody is to wait for this worker, nor to take it for dead.
 void abandon(trainer::PeerConnection& connection) {
@@ -60,7 +60,7 @@ void GroupConnector::connect(const elastic::GroupRecord& group, const elastic::V
 }
 
 void GroupConnector::run(const elastic::GroupRecord& group, const trainer::PeerGroup& members) {
-  trainer::ConnectOutcome outcome = connector_.connect(members, kPatience);
+  trainer::ConnectOutcome outcome = connector_.connect(members, kTimeToConnect);
   if (!outcome.connection) {
     elastic::ConnectFailed failed{group.attempt, std::nullopt, outcome.connection.error()};
     // One that gave this try up, or refuses it, lives.

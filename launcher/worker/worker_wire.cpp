@@ -1,8 +1,7 @@
 #include "launcher/worker/worker_wire.h"
 
-#include "base/log_line.h"
 #include "launcher/worker/runtime_directory.h"
-#include "trainer/socket/dialing.h"
+#include "trainer/socket/boot_id.h"
 #include "trainer/socket/socket_connector.h"
 
 namespace everstep::launcher {
@@ -30,12 +29,7 @@ Result<std::unique_ptr<trainer::PeerConnector>> listen_for_workers(const WireOpt
   if (secret.is_set()) options.tcp = tcp_options(wire);
   options.seal = secret.handshake_seal();
   options.log = place.log;
-  auto connector = trainer::listen_for_peers(options);
-  if (connector || !options.tcp || wire.tcp_only) return connector;
-  options.runtime_directory.clear();
-  auto over_tcp_alone = trainer::listen_for_peers(options);
-  if (over_tcp_alone) place.log(LogLine("no_unix_sockets").add("reason", connector.error().line()).text());
-  return over_tcp_alone;
+  return trainer::listen_for_peers(options);
 }
 
 trainer::PeerAddress expected_address(const WireOptions& wire, bool has_secret) {

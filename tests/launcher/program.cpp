@@ -128,6 +128,14 @@ Ended RunningProgram::wait(std::chrono::seconds limit) {
   return {exit_code_of(status), content(out_), content(log_)};
 }
 
+void replace_options(std::vector<std::string>& words, const std::vector<std::string>& more) {
+  const auto name_of = [](const std::string& option) { return option.substr(0, option.find('=')); };
+  for (const std::string& option : more) {
+    std::erase_if(words, [&](const std::string& word) { return name_of(word) == name_of(option); });
+    words.push_back(option);
+  }
+}
+
 bool is_gone_within(pid_t process, std::chrono::milliseconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   while (lives(process)) {

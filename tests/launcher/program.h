@@ -46,6 +46,9 @@ class RunningProgram {
   pid_t pid_;
 };
 
+// Adds options; those of the same name go.
+void replace_options(std::vector<std::string>& words, const std::vector<std::string>& more);
+
 // Whether the process is gone, or only waits to be counted out, before the time is over.
 bool is_gone_within(pid_t process, std::chrono::milliseconds limit);
 

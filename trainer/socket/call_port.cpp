@@ -1,28 +1,30 @@
 #include "trainer/socket/call_port.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <map>
 #include <span>
 
+#include <netdb.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#include "base/check.h"
 #include "base/log_line.h"
+#include "trainer/socket/sockets.h"
 
 namespace everstep::trainer {
 namespace {
 
 constexpr int kTickMs = 100;  // how exact the patience with callers is, while there are any
 
-FileDescriptor new_event() { return FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
-
-void wake(const FileDescriptor& event) { ::eventfd_write(event.get(), 1); }
-
-void rest(const FileDescriptor& event) {
-  eventfd_t ignored = 0;
-  ::eventfd_read(event.get(), &ignored);
+// Its IP address; over AF_UNIX the same for all callers.
+std::string host_of_caller(const ByteStream& stream) {
+  SocketAddress caller;
+  std::array<char, NI_MAXHOST> digits{};
+  ::getpeername(stream.descriptor(), caller.get(), &caller.size);
+  ::getnameinfo(caller.get(), caller.size, digits.data(), digits.size(), nullptr, 0, NI_NUMERICHOST);
+  return digits.data();
 }
 
 }  // namespace
@@ -35,9 +37,7 @@ void turn_away(std::unique_ptr<ByteStream> stream, Refusal refusal) {
   stream->end_writing();
 }
 
-CallInbox::CallInbox(const PeerAttempt& attempt) : attempt_(attempt), wake_(new_event()) {
-  EVERSTEP_CHECK(wake_.is_open(), "eventfd failed");
-}
+CallInbox::CallInbox(const PeerAttempt& attempt) : attempt_(attempt) {}
 
 CallInbox::~CallInbox() {
   for (IncomingCall& call : calls_) turn_away(std::move(call.stream), Refusal::kOver);
@@ -45,7 +45,7 @@ CallInbox::~CallInbox() {
 
 std::vector<IncomingCall> CallInbox::take() {
   const std::lock_guard lock(mutex_);
-  rest(wake_);
+  wake_.lower();
   return std::exchange(calls_, {});
 }
 
@@ -57,18 +57,17 @@ bool CallInbox::is_given_up() {
 void CallInbox::put(IncomingCall call) {
   const std::lock_guard lock(mutex_);
   calls_.push_back(std::move(call));
-  wake(wake_);
+  wake_.raise();
 }
 
 void CallInbox::give_up() {
   const std::lock_guard lock(mutex_);
   given_up_ = true;
-  wake(wake_);
+  wake_.raise();
 }
 
 CallPort::CallPort(std::vector<Entrance> entrances, LogHook log)
-    : entrances_(std::move(entrances)), wake_(new_event()), log_(std::move(log)) {
-  EVERSTEP_CHECK(wake_.is_open(), "eventfd failed");
+    : entrances_(std::move(entrances)), log_(std::move(log)) {
   thread_ = std::thread([this] { serve(); });
 }
 
@@ -77,7 +76,7 @@ CallPort::~CallPort() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  wake(wake_);
+  wake_.raise();
   thread_.join();
 }
 
@@ -124,27 +123,40 @@ std::int64_t CallPort::fenced() const {
 }
 
 void CallPort::judge_parked_again() {
-  for (Parked& parked : std::exchange(parked_, {})) place(std::move(parked.call), parked.until);
+  for (Parked& parked : std::exchange(parked_, {})) place(std::move(parked));
 }
 
 void CallPort::serve() {
   while (true) {
     wait_for_calls();
-    std::deque<Parked> late;
+    std::vector<Parked> unparked;
     {
       const std::lock_guard lock(mutex_);
       if (stopping_) return;
-      while (!parked_.empty() && (parked_.front().until <= Clock::now() || parked_.size() > kParkedCalls)) {
-        late.push_back(std::move(parked_.front()));
-        parked_.pop_front();
-      }
+      unparked = unpark_some();
     }
-    for (Parked& parked : late) refuse(std::move(parked.call), Refusal::kTooEarly);
+    for (Parked& parked : unparked) refuse(std::move(parked.call), Refusal::kTooEarly);
   }
 }
 
+// Those that have waited for too long, and those that are too many.
+std::vector<CallPort::Parked> CallPort::unpark_some() {
+  std::vector<Parked> unparked;
+  const auto unpark = [&](std::deque<Parked>::iterator leaves) {
+    unparked.push_back(std::move(*leaves));
+    parked_.erase(leaves);
+  };
+  while (!parked_.empty() && parked_.front().until <= Clock::now()) unpark(parked_.begin());
+  while (parked_.size() > kParkedCalls) {
+    std::map<std::string, int> calls;
+    for (const Parked& parked : parked_) ++calls[parked.from];
+    unpark(std::ranges::max_element(parked_, {}, [&](const Parked& parked) { return calls[parked.from]; }));
+  }
+  return unparked;
+}
+
 void CallPort::wait_for_calls() {
-  std::vector<pollfd> polled{{wake_.get(), POLLIN, 0}};
+  std::vector<pollfd> polled{{wake_.descriptor(), POLLIN, 0}};
   for (const Entrance& entrance : entrances_) polled.push_back({accepting_ ? entrance.socket.get() : -1, POLLIN, 0});
   const std::size_t before = polled.size();
   for (const Stranger& stranger : strangers_) {
@@ -158,7 +170,7 @@ void CallPort::wait_for_calls() {
   }
   const bool idle = accepting_ && strangers_.empty() && !has_parked;
   ::poll(polled.data(), polled.size(), idle ? -1 : kTickMs);
-  rest(wake_);
+  wake_.lower();
   accepting_ = true;
   for (std::size_t i = 0; i < strangers_.size(); ++i) {
     strangers_[i].has_spoken = strangers_[i].has_spoken || (polled[before + i].revents & POLLIN) != 0;
@@ -188,7 +200,7 @@ void CallPort::accept_some(const Entrance& entrance) {
       continue;
     }
     if (strangers_.size() == kMostStrangers) make_room();
-    Stranger stranger{std::move(stream).value(), Clock::now() + kPatience};
+    Stranger stranger{std::move(stream).value(), Clock::now() + kTimeToIntroduce};
     pollfd waiting{stranger.stream->descriptor(), POLLIN, 0};
     stranger.has_spoken = ::poll(&waiting, 1, 0) > 0;
     strangers_.push_back(std::move(stranger));
@@ -236,11 +248,13 @@ void CallPort::log_refusal(const std::string& why) const {
 }
 
 void CallPort::introduce(IncomingCall call) {
+  std::string from = host_of_caller(*call.stream);
   const std::lock_guard lock(mutex_);
-  place(std::move(call), Clock::now() + kParkedTime);
+  place({std::move(call), std::move(from), Clock::now() + kParkedTime});
 }
 
-void CallPort::place(IncomingCall call, Clock::time_point until) {
+void CallPort::place(Parked parked) {
+  IncomingCall& call = parked.call;
   if (const std::optional<Refusal> objection = objection_to(call.hello.attempt)) {
     if (*objection == Refusal::kOver) ++fenced_;
     return refuse(std::move(call), *objection);
@@ -248,7 +262,7 @@ void CallPort::place(IncomingCall call, Clock::time_point until) {
   const auto inbox =
       std::find_if(open_.begin(), open_.end(), [&](const auto& one) { return one->attempt_ == call.hello.attempt; });
   if (inbox != open_.end()) return (*inbox)->put(std::move(call));
-  parked_.push_back({std::move(call), until});
+  parked_.push_back(std::move(parked));
 }
 
 std::optional<Refusal> CallPort::objection_to(const PeerAttempt& attempt) const {

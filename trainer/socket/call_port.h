@@ -17,17 +17,18 @@
 
 #include "base/result.h"
 #include "trainer/socket/byte_stream.h"
+#include "trainer/socket/event_flag.h"
 #include "trainer/socket/file_descriptor.h"
 #include "trainer/socket/handshake_message.h"
 #include "trainer/socket/log_hook.h"
 
 namespace everstep::trainer {
 
-// As many as call at once in a job of some fifty workers.
+// One worker gets about so many calls at once when a job of fifty connects: a lifeline and five channels from each.
 inline constexpr std::size_t kMostStrangers = 256;
 inline constexpr std::size_t kParkedCalls = 256;
 inline constexpr std::chrono::seconds kParkedTime{60};
-inline constexpr std::chrono::seconds kPatience{5};  // with a caller that has begun to introduce itself
+inline constexpr std::chrono::seconds kTimeToIntroduce{5};  // what a caller may take to say and prove who it is
 
 // A caller that has said who it wants to be. Beyond what its kind of stream makes sure of, nothing of it is proved.
 struct IncomingCall {
@@ -54,7 +55,7 @@ class CallInbox {
   CallInbox& operator=(const CallInbox&) = delete;
 
   const PeerAttempt& attempt() const { return attempt_; }
-  int descriptor() const { return wake_.get(); }  // readable when there is a call, or the try is given up
+  int descriptor() const { return wake_.descriptor(); }  // readable when there is a call, or the try is given up
   std::vector<IncomingCall> take();
   bool is_given_up();
 
@@ -65,7 +66,7 @@ class CallInbox {
   void give_up();
 
   PeerAttempt attempt_;
-  FileDescriptor wake_;
+  EventFlag wake_;
   std::mutex mutex_;  // guards all below
   std::vector<IncomingCall> calls_;
   bool given_up_ = false;
@@ -73,7 +74,9 @@ class CallInbox {
 
 // Answers all calls of a worker, in a thread of its own that sleeps while nobody calls: it listens who they want to be,
 // and hands them to the try they belong to, parks them or turns them away. Whoever has not said who it is within
-// kPatience has to go, and the oldest of kMostStrangers when another one comes, silent ones first.
+// kTimeToIntroduce has to go, and the oldest of kMostStrangers when another one comes, silent ones first. When
+// more than kParkedCalls are parked, the IP address that most of them come from loses its oldest one: nothing is proved
+// of them yet, and whoever calls without end shall not push others out.
 class CallPort {
  public:
   CallPort(std::vector<Entrance> entrances, LogHook log);
@@ -106,6 +109,7 @@ class CallPort {
   };
   struct Parked {
     IncomingCall call;
+    std::string from;  // the caller's IP address
     Clock::time_point until;
   };
 
@@ -117,13 +121,14 @@ class CallPort {
   void let_go(Stranger& stranger, const std::string& why);
   void log_refusal(const std::string& why) const;
   void introduce(IncomingCall call);
-  void place(IncomingCall call, Clock::time_point until);
+  void place(Parked parked);
   std::optional<Refusal> objection_to(const PeerAttempt& attempt) const;
   void refuse(IncomingCall call, Refusal refusal);
   void judge_parked_again();
+  std::vector<Parked> unpark_some();
 
   std::vector<Entrance> entrances_;
-  FileDescriptor wake_;
+  EventFlag wake_;
   LogHook log_;
   std::vector<Stranger> strangers_;  // the thread's own
   bool accepting_ = true;            // the thread's own; not while descriptors are short

@@ -96,8 +96,6 @@ void ChannelLink::arm() {
   std::uint32_t wanted = 0;
   if (!nothing_leaves_ && has_output()) wanted |= EPOLLOUT;
   if (service_reads()) wanted |= EPOLLIN;
-  // Bytes that the stream has read ahead make no event; that it can be written to does.
-  if (service_reads() && stream_->has_unread()) wanted |= EPOLLOUT;
   if (wanted == armed_) return;
   armed_ = wanted;
   epoll_event event{.events = wanted | EPOLLONESHOT, .data = {.u64 = name_}};

@@ -71,6 +71,9 @@ class ChannelLink {
   void let_caller_read(bool caller_reads) { caller_reads_ = caller_reads; }
   bool service_reads() const { return !caller_reads_ && !posted_.empty() && !nothing_comes_; }
 
+  // Whether the service thread could read what no event shows, since the stream has it already.
+  bool has_hidden_input() const { return service_reads() && stream_->has_unread(); }
+
   // Asks for the next event that the service thread has to act on; none if there is nothing to do. Each comes once.
   void arm();
   void disarmed() { armed_ = 0; }  // an event came

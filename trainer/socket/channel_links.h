@@ -29,8 +29,9 @@ class ChannelLinks {
 
   ChannelLink& at(std::uint64_t number) const { return *links_[number]; }
   ChannelLink& with(int worker, Channel channel) const {
-    return *links_[worker * kChannels + static_cast<int>(channel)];
+    return at(number_of(worker, channel));
   }
+  static std::uint64_t number_of(int worker, Channel channel) { return worker * kChannels + static_cast<int>(channel); }
   static int worker_of(std::uint64_t number) { return static_cast<int>(number) / kChannels; }
 
   // A worker of those that `counts`, for which there are frames that have not left.
@@ -54,10 +55,10 @@ class ChannelLinks {
     return false;
   }
 
-  // So that what was written still arrives. Within a host it does anyway.
+  // So that what was written still arrives.
   void end_gently(ClosingStreams& closing) {
     for (const auto& link : links_) {
-      if (link && link->encrypts()) closing.take(link->take_stream());
+      if (link) closing.take(link->take_stream());
     }
   }
 

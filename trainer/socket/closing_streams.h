@@ -13,11 +13,11 @@ namespace everstep::trainer {
 
 // Closes connections so that what was written to them still arrives. A TCP connection that is closed while there is
 // something unread is broken off by the kernel, and takes what is on its way along. So each is told that nothing more
-// comes, and read until the other side says the same, for kPatience at most. Its thread ends when nothing is left.
-// Thread-safe.
+// comes, and read until the other side says the same, for kTimeToClose at most. Its thread ends when nothing is left.
+// Within a host what was written arrives anyway, and the connection is closed at once. Thread-safe.
 class ClosingStreams {
  public:
-  static constexpr std::chrono::milliseconds kPatience{2000};
+  static constexpr std::chrono::milliseconds kTimeToClose{2000};
 
   ClosingStreams() = default;
   ~ClosingStreams();  // waits until what was written has arrived; what nobody reads at the other end is given up then

@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "trainer/socket/dialing.h"
 #include "trainer/socket/plain_stream.h"
+#include "trainer/socket/unix_sockets.h"
 
 namespace everstep::trainer {
 namespace {
@@ -22,6 +24,7 @@ Error no_way(const PeerAddress& address) {
 Result<std::unique_ptr<ByteStream>> Dialer::dial(const PeerAddress& address) const {
   Result<Call> call = begin(address);
   if (!call) return call.error();
+  if (!call->socket.is_open()) return std::unique_ptr<ByteStream>();
   if (call->is_local) return make_plain_stream(std::move(call->socket));
   return ways_.tls->call(std::move(call->socket), {ways_.lineage, to_text(*address.tcp)});
 }

@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "trainer/socket/byte_stream.h"
-#include "trainer/socket/dialing.h"
+#include "trainer/socket/file_descriptor.h"
 #include "trainer/socket/peer_address.h"
 #include "trainer/socket/tls/tls_context.h"
 
@@ -23,9 +23,9 @@ class Dialer {
 
   explicit Dialer(Ways ways) : ways_(std::move(ways)) {}
 
-  // The stream may still be connecting: call_error() of its descriptor says how that ended once it is writable.
-  // kUnavailable nobody is there · kDeadlineExceeded nobody knows · kInvalidArgument there is no way, or somebody else
-  // answers.
+  // The stream may still be connecting: call_error() of its descriptor says how that ended once it is writable. No
+  // stream: too many callers wait there already; call again. kUnavailable nobody is there · kDeadlineExceeded nobody
+  // knows · kInvalidArgument there is no way, or somebody else answers.
   Result<std::unique_ptr<ByteStream>> dial(const PeerAddress& address) const;
 
   // Calls without a word, only to see whether somebody is there. The same errors.

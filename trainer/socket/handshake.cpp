@@ -8,8 +8,8 @@
 
 #include "base/log_line.h"
 #include "trainer/socket/knocks.h"
-#include "trainer/socket/lifelines.h"
 #include "trainer/socket/open_connection.h"
+#include "trainer/socket/sockets.h"
 
 namespace everstep::trainer {
 namespace {
@@ -17,7 +17,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using How = LostPeer::How;
 
-// A call that is made again: whoever is called too often at once lets somebody go before it has listened.
+// A call that has to be made again. A worker that many call at once does not take all their calls, or hangs up on some
+// before it has listened to them.
 struct LaterCall {
   int worker = 0;
   Purpose purpose;
@@ -97,6 +98,10 @@ class Handshake {
   Status call(int worker, const Purpose& purpose, int tries = 1) {
     Result<std::unique_ptr<ByteStream>> stream = request_.dialer.dial(request_.members[worker].address);
     if (!stream) return loss_.cannot_reach(worker, stream.error());
+    if (!*stream) {
+      later_.push_back({worker, purpose, tries, Clock::now() + kQueuePause});
+      return {};
+    }
     OpenConnection connection;
     connection.stream = std::move(stream).value();
     connection.tries = tries;
@@ -124,7 +129,7 @@ class Handshake {
       polled.push_back({connection.stream->descriptor(), connection.awaited(), 0});
     }
     for (const PeerStreams& peer : done_) {
-      const bool is_watched = peer.lifeline && !peer.said_goodbye;
+      const bool is_watched = peer.lifeline && !peer.heard.said_goodbye;
       polled.push_back({is_watched ? peer.lifeline->descriptor() : -1, POLLRDHUP, 0});
     }
     ::poll(polled.data(), polled.size(), timeout_ms);
@@ -147,25 +152,19 @@ class Handshake {
     return {};
   }
 
-  // A peer that was connected already has hung up. Its last words say why; without one it is dead.
+  // A peer that was connected already has hung up. What it said before tells why; if that is nothing, it is dead.
   Status hung_up(int worker) {
-    WordInbox inbox;
-    std::optional<LifelineWord> last;
-    while (inbox.read(*done_[worker].lifeline).moved() && !(last && last->kind == LifelineWord::Kind::kGaveUp)) {
-      last = decode_word(inbox.bytes, static_cast<int>(done_.size()));
+    PeerStreams& peer = done_[worker];
+    const std::optional<int> dead = hear_last_words(*peer.lifeline, peer.heard, static_cast<int>(done_.size()));
+    if (peer.heard.said_goodbye && !peer.heard.gave_up && !dead) return {};
+    peer.lifeline.reset();
+    if (dead) {
+      return loss_.lose({*dead, How::kClosed}, ErrorCode::kUnavailable,
+                        "died or cannot be reached, as " + loss_.name_of(worker) + " says", "their logs say why");
     }
-    if (last && last->kind == LifelineWord::Kind::kGoodbye) {
-      done_[worker].said_goodbye = true;
-      return {};
-    }
-    done_[worker].lifeline.reset();
-    if (last && last->kind == LifelineWord::Kind::kGaveUp) {
+    if (peer.heard.gave_up) {
       return loss_.lose({worker, How::kRefused}, ErrorCode::kUnavailable, "gave the try to connect up",
                         "its log says why");
-    }
-    if (last && last->kind == LifelineWord::Kind::kDeath) {
-      return loss_.lose({last->about, How::kClosed}, ErrorCode::kUnavailable,
-                        "died or cannot be reached, as " + loss_.name_of(worker) + " says", "their logs say why");
     }
     return loss_.lose({worker, How::kClosed}, ErrorCode::kUnavailable, "died", "its log says why");
   }
@@ -185,7 +184,7 @@ class Handshake {
     if (hello.purpose.channel) connection.transcript.ticket = tickets_[caller];
     connection.transcript.binding = incoming.stream->binding();
     connection.stage = Stage::kExpectsProof;
-    connection.until = Clock::now() + kPatience;
+    connection.until = Clock::now() + kTimeToIntroduce;
     connection.fresh = fresh_nonce();
     connection.stream = std::move(incoming.stream);
     send_proof(connection, hello.fresh, connection.fresh);
@@ -360,10 +359,10 @@ class Handshake {
     const std::optional<LostPeer>& lost = loss_.lost();
     const bool death = lost && lost->how == How::kClosed;
     const LifelineWord word{death ? LifelineWord::Kind::kDeath : LifelineWord::Kind::kGaveUp, death ? lost->worker : 0};
-    for (const PeerStreams& peer : done_) {
+    for (PeerStreams& peer : done_) {
       if (!peer.lifeline) continue;
       send_word(*peer.lifeline, word);
-      peer.lifeline->end_writing();
+      request_.closing.take(std::move(peer.lifeline));
     }
     for (OpenConnection& connection : open_) {
       if (connection.stream && connection.side == Side::kCalled) {
@@ -378,6 +377,7 @@ class Handshake {
   static constexpr std::chrono::milliseconds kKnockEvery{1000};
   static constexpr int kMostTries = 9;
   static constexpr std::chrono::milliseconds kPause{2};
+  static constexpr std::chrono::milliseconds kQueuePause{10};
 
   CallInbox& inbox_;
   const HandshakeRequest& request_;

@@ -11,8 +11,10 @@
 #include "base/result.h"
 #include "trainer/socket/byte_stream.h"
 #include "trainer/socket/call_port.h"
+#include "trainer/socket/closing_streams.h"
 #include "trainer/socket/dialer.h"
 #include "trainer/socket/handshake_message.h"
+#include "trainer/socket/lifelines.h"
 #include "trainer/socket/log_hook.h"
 #include "trainer/socket/member_loss.h"
 #include "trainer/wire/transport.h"
@@ -23,6 +25,7 @@ struct HandshakeRequest {
   int worker = 0;  // this one's place in `members`
   std::vector<HandshakeMember> members;
   const Dialer& dialer;
+  ClosingStreams& closing;  // for the last words of a try that fails
   HandshakeSeal seal;
   LogHook log;
 };
@@ -30,7 +33,7 @@ struct HandshakeRequest {
 // All connections with one peer.
 struct PeerStreams {
   std::unique_ptr<ByteStream> lifeline;
-  bool said_goodbye = false;  // it has connected, and has nothing more to do
+  PeerWords heard{};  // a goodbye: it has connected, and has nothing more to do
   std::array<std::unique_ptr<ByteStream>, kChannels> channels;
 
   bool are_complete() const {

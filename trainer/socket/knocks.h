@@ -7,7 +7,8 @@
 
 #include <poll.h>
 
-#include "trainer/socket/dialing.h"
+#include "trainer/socket/file_descriptor.h"
+#include "trainer/socket/sockets.h"
 
 namespace everstep::trainer {
 

@@ -58,6 +58,24 @@ StreamResult WordInbox::read(ByteStream& lifeline) {
   return {StreamResult::Kind::kMoved};
 }
 
+void PeerWords::hear(LifelineWord::Kind kind) {
+  gave_up = gave_up || kind == LifelineWord::Kind::kGaveUp;
+  said_goodbye = said_goodbye || gave_up || kind == LifelineWord::Kind::kGoodbye;
+  takes_part = takes_part && !said_goodbye && kind != LifelineWord::Kind::kBreak;
+}
+
+std::optional<int> hear_last_words(ByteStream& lifeline, PeerWords& words, int workers) {
+  WordInbox inbox;
+  std::optional<int> dead;
+  while (inbox.read(lifeline).moved()) {
+    const std::optional<LifelineWord> word = decode_word(inbox.bytes, workers);
+    if (!word) break;  // noise says nothing
+    words.hear(word->kind);
+    if (word->kind == LifelineWord::Kind::kDeath && !dead) dead = word->about;
+  }
+  return dead;
+}
+
 Lifelines::Lifelines(std::vector<LifelineToPeer> lifelines, std::shared_ptr<ClosingStreams> closing)
     : closing_(std::move(closing)),
       events_(::epoll_create1(EPOLL_CLOEXEC)),
@@ -68,7 +86,7 @@ Lifelines::Lifelines(std::vector<LifelineToPeer> lifelines, std::shared_ptr<Clos
   watch(beats_.get(), kBeatIsDue);
   for (LifelineToPeer& lifeline : lifelines) {
     if (lifeline.stream) watch(lifeline.stream->descriptor(), static_cast<std::uint32_t>(peers_.size()));
-    peers_.push_back({std::move(lifeline.stream), !lifeline.said_goodbye, lifeline.said_goodbye});
+    peers_.push_back({std::move(lifeline.stream), lifeline.heard});
   }
   // A word may have come with the end of the handshake.
   for (std::size_t worker = 0; worker < peers_.size(); ++worker) {
@@ -79,7 +97,7 @@ Lifelines::Lifelines(std::vector<LifelineToPeer> lifelines, std::shared_ptr<Clos
 // So that a last word arrives.
 Lifelines::~Lifelines() {
   for (Peer& peer : peers_) {
-    if (peer.stream && peer.stream->encrypts()) closing_->take(std::move(peer.stream));
+    if (peer.stream) closing_->take(std::move(peer.stream));
   }
 }
 
@@ -111,9 +129,14 @@ bool Lifelines::any_dead(const std::vector<int>& workers) const {
   return std::any_of(workers.begin(), workers.end(), [this](int worker) { return dead_.contains(worker); });
 }
 
+// Within a host nothing has to be found out. There beats would only fill the queue of a peer that is stopped, and leave
+// no room for a goodbye.
 void Lifelines::beat() {
   std::uint64_t missed = 0;
-  if (::read(beats_.get(), &missed, sizeof missed) > 0) tell_all({LifelineWord::Kind::kBeat, 0});
+  if (::read(beats_.get(), &missed, sizeof missed) <= 0) return;
+  for (const Peer& peer : peers_) {
+    if (peer.stream && peer.stream->encrypts()) send_word(*peer.stream, {LifelineWord::Kind::kBeat, 0});
+  }
 }
 
 // Until nothing is left: what a stream has read ahead is shown by no event.
@@ -127,7 +150,7 @@ void Lifelines::read(int worker) {
       continue;
     }
     peer.stream.reset();
-    if (!peer.said_goodbye) died(worker);
+    if (!peer.words.said_goodbye) died(worker);
   }
 }
 
@@ -141,25 +164,9 @@ void Lifelines::heard(int worker) {
     }
     return;
   }
-  switch (word->kind) {
-    case LifelineWord::Kind::kGaveUp:
-      peer.gave_up = true;
-      [[fallthrough]];
-    case LifelineWord::Kind::kGoodbye:
-      peer.said_goodbye = true;
-      peer.takes_part = false;
-      return;
-    case LifelineWord::Kind::kBreak:
-      peer.takes_part = false;
-      return;
-    case LifelineWord::Kind::kDeath:
-      return died(word->about);
-    case LifelineWord::Kind::kRenewed:
-      peer_renewed_at_ = std::chrono::steady_clock::now();
-      return;
-    case LifelineWord::Kind::kBeat:
-      return;
-  }
+  peer.words.hear(word->kind);
+  if (word->kind == LifelineWord::Kind::kRenewed) peer_renewed_at_ = std::chrono::steady_clock::now();
+  if (word->kind == LifelineWord::Kind::kDeath) died(word->about);
 }
 
 // The first error stays.
@@ -219,19 +226,18 @@ void Lifelines::hang_up() {
 
 bool Lifelines::has_left(int worker) const {
   const std::lock_guard lock(mutex_);
-  return !peers_[worker].takes_part;
+  return !peers_[worker].words.takes_part;
 }
 
 std::optional<int> Lifelines::first_that_gave_up() const {
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find_if(peers_, [](const Peer& peer) { return peer.gave_up; });
+  const auto found = std::ranges::find_if(peers_, [](const Peer& peer) { return peer.words.gave_up; });
   return found == peers_.end() ? std::nullopt : std::optional(static_cast<int>(found - peers_.begin()));
 }
 
 int Lifelines::first_still_here() const {
   const std::lock_guard lock(mutex_);
-  const auto here =
-      std::find_if(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.stream && peer.takes_part; });
+  const auto here = std::ranges::find_if(peers_, [](const Peer& peer) { return peer.stream && peer.words.takes_part; });
   return here == peers_.end() ? -1 : static_cast<int>(here - peers_.begin());
 }
 

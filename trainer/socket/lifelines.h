@@ -52,17 +52,30 @@ struct WordInbox {
   StreamResult read(ByteStream& lifeline);
 };
 
+// What a peer has said of itself. No later word takes it back: beats go on after a goodbye.
+struct PeerWords {
+  bool takes_part = true;
+  bool said_goodbye = false;  // its end is no death
+  bool gave_up = false;       // the try to connect
+
+  void hear(LifelineWord::Kind kind);
+};
+
+// All that a peer of so many workers said before it hung up. The first worker of whose death it told, if there is one.
+std::optional<int> hear_last_words(ByteStream& lifeline, PeerWords& words, int workers);
+
 // The end of a lifeline at which this worker is.
 struct LifelineToPeer {
   std::unique_ptr<ByteStream> stream;  // none: the own place
-  bool said_goodbye = false;           // the peer, already
+  PeerWords heard{};                   // already
 };
 
 // One nearly idle connection to every peer, which is always read. One that closes without a goodbye means that the
-// peer's process is gone, and the kernel tells at once. A host that is lost cannot tell: a beat is written twice a
-// second, and the kernel repeats it until it is answered or given up. (Its own probes are not repeated: one answer that
-// is lost on the way would be a death.) Whoever learns of a death tells the others who it was, since a survivor that
-// leaves because of it may be missed first. Thread-safe.
+// peer's process is gone, and the kernel tells at once. A host that is lost cannot tell. So a beat is sent to other
+// hosts twice a second: the kernel sends it again until it is answered, and gives the connection up if it never is.
+// (TCP keepalive would not do: it sends each probe once, and a single one that gets lost would be a death.) Whoever
+// learns of a death tells the others who it was: they may notice first that a survivor left because of it, and blame
+// that one. Thread-safe.
 class Lifelines final : public LifelineNews {
  public:
   // `lifelines[i]` leads to worker i.
@@ -104,9 +117,7 @@ class Lifelines final : public LifelineNews {
  private:
   struct Peer {
     std::unique_ptr<ByteStream> stream;  // none: it has hung up
-    bool takes_part = true;
-    bool said_goodbye = false;
-    bool gave_up = false;
+    PeerWords words{};
     WordInbox inbox{};
   };
 

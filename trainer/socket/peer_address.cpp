@@ -1,23 +1,12 @@
 #include "trainer/socket/peer_address.h"
 
-#include <array>
-
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include "base/text.h"
+#include "trainer/socket/ip_address.h"
 
 namespace everstep::trainer {
 namespace {
 
 constexpr std::string_view kUnixMark = "unix=";
-
-bool is_in_digits(const std::string& host) {
-  std::array<std::byte, sizeof(in6_addr)> address{};
-  return ::inet_pton(AF_INET, host.c_str(), address.data()) == 1 ||
-         ::inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
-}
 
 std::optional<TcpAddress> parse_tcp(std::string_view text) {
   const std::size_t colon = text.rfind(':');
@@ -25,7 +14,7 @@ std::optional<TcpAddress> parse_tcp(std::string_view text) {
   std::string_view host = text.substr(0, colon);
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   const TcpAddress address{std::string(host), parse_number<std::uint16_t>(text.substr(colon + 1)).value_or(0)};
-  if (address.port == 0 || !is_in_digits(address.host) || to_text(address) != text) return std::nullopt;
+  if (address.port == 0 || !parse_ip(address.host) || to_text(address) != text) return std::nullopt;
   return address;
 }
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "trainer/socket/dialing.h"
+#include "trainer/socket/sockets.h"
 
 namespace everstep::trainer {
 namespace {

@@ -6,12 +6,16 @@
 
 #include "base/check.h"
 #include "base/log_line.h"
+#include "trainer/socket/boot_id.h"
 #include "trainer/socket/call_port.h"
 #include "trainer/socket/dialer.h"
+#include "trainer/socket/dialing.h"
 #include "trainer/socket/handshake.h"
+#include "trainer/socket/ip_address.h"
 #include "trainer/socket/lifelines.h"
 #include "trainer/socket/plain_stream.h"
 #include "trainer/socket/socket_session.h"
+#include "trainer/socket/unix_sockets.h"
 
 namespace everstep::trainer {
 namespace {
@@ -20,8 +24,8 @@ namespace {
 struct Ground {
   PeerAddress address;
   std::unique_ptr<TlsContext> tls;
-  std::optional<UnixListener> unix_socket;
   std::vector<Entrance> entrances;
+  std::optional<UnixListener> unix_socket;  // goes first: see UnixListener
 };
 
 class Connector final : public PeerConnector {
@@ -29,11 +33,11 @@ class Connector final : public PeerConnector {
   Connector(const SocketOptions& options, Ground ground)
       : options_(options),
         tls_(std::move(ground.tls)),
-        unix_socket_(std::move(ground.unix_socket)),
         address_(to_text(ground.address)),
         dialer_({ground.address.local ? ground.address.local->boot : "", tls_.get(), options.lineage}),
         closing_(std::make_shared<ClosingStreams>()),
-        port_(std::move(ground.entrances), limit_rate(options.log)) {
+        port_(std::move(ground.entrances), limit_rate(options.log)),
+        unix_socket_(std::move(ground.unix_socket)) {
     if (!options_.seal) options_.seal = unkeyed_seal;
   }
 
@@ -58,7 +62,7 @@ class Connector final : public PeerConnector {
     EVERSTEP_CHECK(group.worker >= 0 && group.worker < static_cast<int>(group.members.size()),
                    "a worker connects a group that it is no member of");
     EVERSTEP_CHECK(group.lineage == options_.lineage, "a worker connects a group of another lineage");
-    HandshakeRequest request{group.worker, {}, dialer_, options_.seal, limit_rate(options_.log)};
+    HandshakeRequest request{group.worker, {}, dialer_, *closing_, options_.seal, limit_rate(options_.log)};
     for (const PeerMember& member : group.members) {
       Result<PeerAddress> address = parse_peer_address(member.address);
       if (!address) return address.error();
@@ -74,7 +78,7 @@ class Connector final : public PeerConnector {
     std::vector<LifelineToPeer> ends;
     std::vector<ChannelStreams> channels;
     for (PeerStreams& peer : *hands.peers) {
-      ends.push_back({std::move(peer.lifeline), peer.said_goodbye});
+      ends.push_back({std::move(peer.lifeline), peer.heard});
       channels.push_back(std::move(peer.channels));
     }
     auto lifelines = std::make_shared<Lifelines>(std::move(ends), closing_);
@@ -106,11 +110,11 @@ class Connector final : public PeerConnector {
 
   SocketOptions options_;
   std::unique_ptr<TlsContext> tls_;
-  std::optional<UnixListener> unix_socket_;
   const std::string address_;
   const Dialer dialer_;
   const std::shared_ptr<ClosingStreams> closing_;
   CallPort port_;
+  const std::optional<UnixListener> unix_socket_;  // goes first: see UnixListener
 };
 
 Status open_tcp(const SocketOptions& options, Ground& ground) {
@@ -121,7 +125,8 @@ Status open_tcp(const SocketOptions& options, Ground& ground) {
   ground.tls = std::move(tls).value();
   Result<TcpListener> listener = listen_on_tcp({tcp.bind, tcp.first_port, tcp.last_port});
   if (!listener) return listener.error();
-  if (tcp.advertise.empty() && (tcp.bind == "0.0.0.0" || tcp.bind == "::")) {
+  const std::optional<IpAddress> bound = parse_ip(tcp.bind);
+  if (tcp.advertise.empty() && bound && is_any(*bound)) {
     return invalid_argument("nobody can call a worker at " + tcp.bind, "say where they can: --advertise=10.0.0.7");
   }
   const TcpAddress called{tcp.advertise.empty() ? tcp.bind : tcp.advertise, listener->port};
@@ -156,12 +161,20 @@ Status open_unix(const SocketOptions& options, Ground& ground) {
   return {};
 }
 
+// Who has a port can do without.
+Status open_unix_if_possible(const SocketOptions& options, Ground& ground) {
+  const Status opened = open_unix(options, ground);
+  if (opened || !options.tcp) return opened;
+  if (options.log) options.log(LogLine("no_unix_sockets").add("reason", opened.error().line()).text());
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<PeerConnector>> listen_for_peers(const SocketOptions& options) {
   Ground ground;
   if (options.tcp) EVERSTEP_TRY(open_tcp(options, ground));
-  if (!options.runtime_directory.empty()) EVERSTEP_TRY(open_unix(options, ground));
+  if (!options.runtime_directory.empty()) EVERSTEP_TRY(open_unix_if_possible(options, ground));
   if (ground.entrances.empty()) return invalid_argument("a worker that nobody can call is of no use");
   return std::unique_ptr<PeerConnector>(std::make_unique<Connector>(options, std::move(ground)));
 }

@@ -42,7 +42,7 @@ inline constexpr std::size_t kLongestRuntimeDirectory = 64;
 // lineage, generation, try and incarnations, bound to that very TLS session.
 //
 // kInvalidArgument: no port is free, the address is not this machine's, neither way to connect is there, or the
-// directory is not this user's alone.
+// directory is not this user's alone. With a port the latter is only logged, and everybody is called over TCP.
 Result<std::unique_ptr<PeerConnector>> listen_for_peers(const SocketOptions& options);
 
 }  // namespace everstep::trainer

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -102,23 +103,26 @@ class SocketSession final : public Transport {
     }
     ChannelLink& link = links_.with(from, channel);
     Result<Move> move = Move::kIdle;
+    bool has_hidden = false;
     {
       const std::lock_guard lock(link.mutex);
       link.post(posted);
       move = link.pull(link.quantum());  // it may be here already
       link.arm();
+      has_hidden = link.has_hidden_input();
     }
     judge(move, from);
+    if (has_hidden) hand_over(from, channel);
     return id;
   }
 
   bool ready(ReceiveId receive) override {
-    const Posted& posted = find(receive);
-    return posted.complete || failure_.with(posted.from);
+    const std::shared_ptr<Posted>& posted = find(receive);
+    return posted->complete || failure_.with(posted->from);
   }
 
   Result<FrameHeader> wait(ReceiveId receive, Milliseconds timeout) override {
-    const std::shared_ptr<Posted> posted = receives_.at(receive);
+    const std::shared_ptr<Posted> posted = find(receive);
     const bool came = posted->complete && !failure_.with(posted->from);
     if (!came && !read_until_complete(*posted, Clock::now() + timeout)) {
       fail(posted->late_after(timeout), LostPeer{posted->from, How::kSilent});
@@ -188,10 +192,10 @@ class SocketSession final : public Transport {
     EVERSTEP_CHECK(::epoll_ctl(events_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0, "epoll_ctl failed");
   }
 
-  const Posted& find(ReceiveId receive) const {
+  const std::shared_ptr<Posted>& find(ReceiveId receive) const {
     const auto found = receives_.find(receive);
     EVERSTEP_CHECK(found != receives_.end(), "a receive is waited for that was not posted or is over");
-    return *found->second;
+    return found->second;
   }
 
   bool may_send_to(int to, const FrameHeader& header) {
@@ -232,27 +236,43 @@ class SocketSession final : public Transport {
                         [&] { return posted.complete || failure_.with(worker_); });
     }
     ChannelLink& link = links_.with(posted.from, posted.channel);
-    bool reads_alone = false;
     bool in_time = true;
     while (in_time && !failure_.with(posted.from) && !posted.complete) {
       Result<Move> move = Move::kWait;
       {
         const std::lock_guard lock(link.mutex);
+        link.let_caller_read(true);
         move = link.pull(link.quantum());
-        if (move && *move == Move::kWait && !std::exchange(reads_alone, true)) {
-          link.let_caller_read(true);
-          link.arm();
-        }
+        if (move && *move == Move::kWait) link.arm();  // for frames that leave; the other thread need not see this one
       }
       judge(move, posted.from);
       // It may be here, and the link wait for the next one.
       if (posted.complete || !move || *move == Move::kMore || *move == Move::kIdle) continue;
       in_time = sleep_until(deadline, *move == Move::kOver ? -1 : link.descriptor());
     }
-    const std::lock_guard lock(link.mutex);
-    link.let_caller_read(false);
-    link.arm();
+    bool has_hidden = false;
+    {
+      const std::lock_guard lock(link.mutex);
+      link.let_caller_read(false);
+      link.arm();
+      has_hidden = link.has_hidden_input();
+    }
+    if (has_hidden) hand_over(posted.from, posted.channel);
     return in_time || posted.complete;
+  }
+
+  // The service thread reads on what no event shows: bytes of the next frame came with the last one.
+  void hand_over(int peer, Channel channel) {
+    {
+      const std::lock_guard lock(handed_over_mutex_);
+      handed_over_.push_back(ChannelLinks::number_of(peer, channel));
+    }
+    wake_service_.raise();
+  }
+
+  std::vector<std::uint64_t> take_handed_over() {
+    const std::lock_guard lock(handed_over_mutex_);
+    return std::exchange(handed_over_, {});
   }
 
   // The caller's thread; woken by `descriptor`, if that is one, and by wake_caller_.
@@ -277,23 +297,26 @@ class SocketSession final : public Transport {
 
   void serve() {
     std::array<epoll_event, 64> events{};
-    std::vector<std::uint64_t> busy;  // links that have more to move
+    std::set<std::uint64_t> busy;  // links that have more to move
     while (true) {
       const auto next_look = suspects_.next();
       const int time = !busy.empty() ? 0 : next_look ? poll_time(*next_look) : -1;
       const int count = ::epoll_wait(events_.get(), events.data(), static_cast<int>(events.size()), time);
       if (is_stopping_ || failure_.has_ended()) return;
-      std::vector<std::uint64_t> moving = std::exchange(busy, {});
+      std::set<std::uint64_t> moving = std::exchange(busy, {});  // each once, however often it was named
       bool heard_news = false;
       for (int i = 0; i < count; ++i) {
         const std::uint64_t name = events[i].data.u64;
-        if (name == kWoken) wake_service_.lower();
+        if (name == kWoken) {
+          wake_service_.lower();
+          for (const std::uint64_t link : take_handed_over()) moving.insert(link);
+        }
         if (name == kLifelineNews) heard_news = true;
-        if (name < kLifelineNews) moving.push_back(name);
+        if (name < kLifelineNews) moving.insert(name);
       }
       if (heard_news) look_for_deaths();
       for (const std::uint64_t link : moving) {
-        if (move_frames(link)) busy.push_back(link);
+        if (move_frames(link)) busy.insert(link);
       }
       explain_suspicions();
       if (caller_listens_) wake_caller_.raise();
@@ -305,18 +328,18 @@ class SocketSession final : public Transport {
     ChannelLink& link = links_.at(number);
     Result<Move> pulled = Move::kIdle;
     Move pushed = Move::kIdle;
+    bool more = false;
     {
       const std::lock_guard lock(link.mutex);
       link.disarmed();
       pushed = link.push(link.quantum());
       if (link.service_reads()) pulled = link.pull(link.quantum());
-      const bool more = pushed == Move::kMore || (pulled && *pulled == Move::kMore);
-      if (more) return true;
-      if (pulled) link.arm();
+      more = pulled && (pushed == Move::kMore || *pulled == Move::kMore);
+      if (pulled && !more) link.arm();
     }
     judge(pushed, ChannelLinks::worker_of(number));
     judge(pulled, ChannelLinks::worker_of(number));
-    return false;
+    return more;
   }
 
   void look_for_deaths() {
@@ -368,6 +391,8 @@ class SocketSession final : public Transport {
   EventFlag wake_caller_;
   std::atomic<bool> caller_listens_{false};  // to what the service thread brings about
   ChannelLinks links_;
+  std::mutex handed_over_mutex_;
+  std::vector<std::uint64_t> handed_over_;  // links to look at although they have no event
 
   // The caller's own.
   std::map<ReceiveId, std::shared_ptr<Posted>> receives_;

@@ -18,7 +18,7 @@ Outcome outcome_of(std::vector<std::string> args) {
   return failure;
 }
 
-std::string refusal(const std::vector<std::string>& args) {
+std::string refused_request(const std::vector<std::string>& args) {
   const Outcome failure = outcome_of(args);
   return failure ? failure->error.line() : "nothing was refused";
 }
@@ -30,8 +30,8 @@ CheckpointRequest request(std::vector<std::string> args) {
 
 TEST(CheckpointRequest, IsNothingWithoutADirectory) {
   EXPECT_FALSE(train_request({"--workers=1", "--data=x"}).checkpoints);
-  EXPECT_THAT(refusal({"--resume"}), HasSubstr("--resume=newest: needs a place for checkpoints"));
-  EXPECT_THAT(refusal({"--keep-last=4"}), HasSubstr("add --checkpoint-dir=DIR"));
+  EXPECT_THAT(refused_request({"--resume"}), HasSubstr("--resume=newest: needs a place for checkpoints"));
+  EXPECT_THAT(refused_request({"--keep-last=4"}), HasSubstr("add --checkpoint-dir=DIR"));
 }
 
 TEST(CheckpointRequest, HasDefaults) {
@@ -50,7 +50,7 @@ TEST(CheckpointRequest, SavesByUpdatesOrByRounds) {
             3);
   for (const char* wrong : {"--checkpoint-every=0", "--checkpoint-every=r", "--checkpoint-every=1.5",
                             "--checkpoint-every=3 r", "--checkpoint-every=-1", "--checkpoint-every=3rr"}) {
-    EXPECT_THAT(refusal({"--checkpoint-dir=saves", wrong}), HasSubstr("expected a number of updates"));
+    EXPECT_THAT(refused_request({"--checkpoint-dir=saves", wrong}), HasSubstr("expected a number of updates"));
   }
 }
 
@@ -60,13 +60,13 @@ TEST(CheckpointRequest, ResumesInFourWays) {
   EXPECT_EQ(request({"--resume=120"}).resume, (ResumeWish{Kind::kStep, 120}));
   EXPECT_EQ(request({"--resume=auto"}).resume, (ResumeWish{Kind::kAuto, 0}));
   EXPECT_EQ(request({"--resume=no"}).resume, ResumeWish{});
-  EXPECT_THAT(refusal({"--checkpoint-dir=saves", "--resume=-1"}), HasSubstr("expected a step, newest, auto or no"));
+  EXPECT_THAT(refused_request({"--checkpoint-dir=saves", "--resume=-1"}), HasSubstr("expected a step, newest, auto or no"));
 }
 
 TEST(CheckpointRequest, KeepsAtLeastTwo) {
   EXPECT_EQ(request({"--keep-last=2", "--keep-every=10", "--keep-best=1"}).retention,
             (storage::RetentionOptions{2, 10, 1}));
-  EXPECT_THAT(refusal({"--checkpoint-dir=saves", "--keep-last=1"}), HasSubstr("--keep-last=1"));
+  EXPECT_THAT(refused_request({"--checkpoint-dir=saves", "--keep-last=1"}), HasSubstr("--keep-last=1"));
 }
 
 TEST(CheckpointRequest, EndsTheLearningRateWhereItIsTold) {

@@ -17,8 +17,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-std::string_view name_of(std::string_view option) { return option.substr(0, option.find('=')); }
-
 }  // namespace
 
 CheckpointProgram::CheckpointProgram() {
@@ -41,10 +39,7 @@ std::vector<std::string> CheckpointProgram::with(Words plan, const std::vector<s
                                 "--window=8",
                                 "--reproducible"};
   args.insert(args.end(), plan.begin(), plan.end());
-  for (const std::string& option : more) {
-    std::erase_if(args, [&](const std::string& arg) { return name_of(arg) == name_of(option); });
-    args.push_back(option);
-  }
+  replace_options(args, more);
   args.insert(args.begin(), "train");
   return args;
 }

@@ -27,16 +27,6 @@ constexpr seconds kPatience{60};
 constexpr milliseconds kGone{3000};
 constexpr milliseconds kLook{10};
 
-std::string_view name_of(std::string_view option) { return option.substr(0, option.find('=')); }
-
-// Adds options; those of the same name go.
-void replace_options(std::vector<std::string>& words, const std::vector<std::string>& more) {
-  for (const std::string& option : more) {
-    std::erase_if(words, [&](const std::string& word) { return name_of(word) == name_of(option); });
-    words.push_back(option);
-  }
-}
-
 std::vector<std::string> lines_with(const std::string& text, const std::string& what) {
   std::vector<std::string> found;
   std::istringstream lines(text);

@@ -9,9 +9,12 @@
 #include "tests/temporary_directory.h"
 #include "tests/trainer/socket/stranger.h"
 #include "tests/trainer/socket/wires.h"
+#include "trainer/socket/boot_id.h"
 #include "trainer/socket/call_port.h"
+#include "trainer/socket/closing_streams.h"
 #include "trainer/socket/dialing.h"
 #include "trainer/socket/handshake.h"
+#include "trainer/socket/unix_sockets.h"
 
 namespace everstep::trainer {
 
@@ -24,7 +27,7 @@ class HandmadePeer {
     const std::vector<std::string> addresses{victim_.addresses[0], to_text(own)};
     if (wire != Wire::kUnix) tls_ = TlsContext::make(seal_of(wire), options_of(wire).tcp->files).value();
     const Dialer dialer({boot_id(), tls_.get(), kTestLineage});
-    HandshakeRequest mine{1, {}, dialer, seal_of(wire), {}};
+    HandshakeRequest mine{1, {}, dialer, closing_, seal_of(wire), {}};
     for (int worker = 0; worker < 2; ++worker) {
       mine.members.push_back({test_worker_id(worker), parse_peer_address(addresses[worker]).value()});
     }
@@ -55,6 +58,7 @@ class HandmadePeer {
 
   TemporaryDirectory directory_;
   LoopbackWorkers victim_;
+  ClosingStreams closing_;
   std::optional<UnixListener> unix_;
   TcpListener tcp_;
   std::unique_ptr<TlsContext> tls_;

@@ -16,8 +16,9 @@
 #include "tests/trainer/socket/loopback_workers.h"
 #include "tests/trainer/socket/stranger.h"
 #include "tests/trainer/socket/wires.h"
-#include "trainer/socket/dialing.h"
+#include "trainer/socket/boot_id.h"
 #include "trainer/socket/peer_address.h"
+#include "trainer/socket/unix_sockets.h"
 
 // What another user of the same machine can do.
 namespace everstep::trainer {

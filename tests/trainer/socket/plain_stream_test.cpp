@@ -13,6 +13,7 @@
 
 #include "tests/trainer/socket/stranger.h"
 #include "trainer/socket/dialing.h"
+#include "trainer/socket/unix_sockets.h"
 
 namespace everstep::trainer {
 namespace {

@@ -15,6 +15,7 @@
 #include "tests/trainer/socket/wires.h"
 #include "trainer/socket/dialing.h"
 #include "trainer/socket/peer_address.h"
+#include "trainer/socket/unix_sockets.h"
 
 namespace everstep::trainer {
 

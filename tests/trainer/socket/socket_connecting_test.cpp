@@ -1,5 +1,8 @@
 #include <chrono>
+#include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +10,12 @@
 #include <sys/socket.h>
 
 #include "tests/trainer/socket/loopback_workers.h"
+#include "tests/trainer/socket/relay.h"
 #include "tests/trainer/socket/relayed_pair.h"
 #include "tests/trainer/socket/stranger.h"
 #include "tests/trainer/socket/wires.h"
+#include "trainer/socket/peer_address.h"
+#include "trainer/socket/unix_sockets.h"
 
 namespace everstep::trainer {
 namespace {
@@ -111,6 +117,27 @@ TEST_P(SocketConnecting, SomebodyWhoHangsUpOnEveryCallIsGivenUp) {
   EXPECT_EQ(outcome.connection.error().code, ErrorCode::kUnavailable) << outcome.connection.error();
   EXPECT_THAT(outcome.connection.error().message, HasSubstr("worker 0 hung up before it said who it is"));
   EXPECT_EQ(outcome.lost, (LostPeer{0, How::kClosed}));
+}
+
+// That says nothing about who lives: many may call at once, or the called one be stopped for a while.
+TEST(SocketConnectingWithinAHost, AWorkerWhoseQueueOfCallersIsFullIsCalledAgain) {
+  RelayedPair pair(Wire::kUnix);
+  FileDescriptor entrance = pair.called.entrance();
+  ASSERT_EQ(::listen(entrance.get(), 0), 0);
+  const std::string called = parse_peer_address(pair.called.address())->local->path;
+  std::vector<FileDescriptor> callers;
+  do callers.push_back(call_unix(called).value());
+  while (callers.back().is_open());
+  std::optional<Relay> relay;
+  std::thread later([&] {
+    std::this_thread::sleep_for(300ms);
+    const std::string own = pair.called.own_address().local->path;
+    relay.emplace(std::move(entrance), [own] { return call_unix(own).value(); });
+  });
+  const auto outcome = pair.connect();
+  later.join();
+  EXPECT_TRUE(outcome.called.connection) << outcome.called.connection.error();
+  EXPECT_TRUE(outcome.caller.connection) << outcome.caller.connection.error();
 }
 
 TEST_P(SocketConnecting, AWorkerThatDiesWhileOthersConnectIsNamedToAll) {

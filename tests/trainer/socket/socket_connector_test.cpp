@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,8 +13,9 @@
 #include "tests/trainer/socket/loopback_workers.h"
 #include "tests/trainer/socket/stranger.h"
 #include "tests/trainer/socket/wires.h"
-#include "trainer/socket/dialing.h"
+#include "trainer/socket/boot_id.h"
 #include "trainer/socket/peer_address.h"
+#include "trainer/socket/unix_sockets.h"
 
 namespace everstep::trainer {
 namespace {
@@ -103,7 +106,7 @@ TEST(SocketConnector, TellsTheAddressThatItIsToAdvertise) {
 
 // Nobody else could call them.
 TEST(SocketConnector, AllAddressesOfAMachineNeedOneToAdvertise) {
-  for (const char* bind : {"0.0.0.0", "::"}) {
+  for (const char* bind : {"0.0.0.0", "::", "::0", "0:0:0:0:0:0:0:0"}) {
     const auto connector = listen_for_peers(tls_at({.bind = bind}));
     ASSERT_FALSE(connector) << bind;
     EXPECT_EQ(connector.error().code, ErrorCode::kInvalidArgument);
@@ -185,6 +188,53 @@ TEST_F(TwoWays, WhereTheBootIsAnotherTlsIsUsed) {
   for (std::string& address : workers_.addresses) address.replace(address.find("unix=") + 5, 4, "boot");
   EXPECT_TRUE(deliver(workers_.connect()));
   EXPECT_EQ(log_.count("peers_over_unix=0 peers_over_tls=1"), 2);
+}
+
+// A worker that ends waits for its last words to arrive. Meanwhile its port is free, and that is what sockets are named
+// by.
+TEST_F(TwoWays, ASuccessorOnTheSamePortKeepsItsSocket) {
+  for (std::string& address : workers_.addresses) address.replace(address.find("unix=") + 5, 4, "boot");
+  std::vector<PeerConnection> connections = workers_.connect();
+  FrameHeader header;
+  header.length = 16 << 20;
+  connections[0].transport->send(1, Channel::kTensors, header, allocate_zeroed(header.length));  // and nobody reads it
+  std::this_thread::sleep_for(300ms);  // until the kernel has all that it takes
+  connections[0].transport->leave();
+  connections[0] = {};
+  SocketOptions options = this->options(directory_, log_.hook());
+  options.tcp->first_port = port_of(*workers_.connectors[0]);
+  std::atomic<bool> has_ended{false};
+  std::thread ending([&] {
+    workers_.connectors[0].reset();
+    has_ended = true;
+  });
+  std::unique_ptr<PeerConnector> successor;
+  EXPECT_TRUE(comes_true([&] {
+    Result<std::unique_ptr<PeerConnector>> listening = listen_for_peers(options);
+    if (listening) successor = std::move(listening).value();
+    return successor != nullptr;
+  }));
+  EXPECT_FALSE(has_ended) << "this test is about one that takes its time";
+  ending.join();
+  const auto reached = call_unix(parse_peer_address(successor->address())->local->path);
+  EXPECT_TRUE(reached) << reached.error();
+}
+
+TEST_F(TwoWays, AWorkerWithAPortGoesOnWithoutSocketsAndSaysSo) {
+  SocketOptions options = this->options(directory_, log_.hook());
+  options.runtime_directory = directory_.path() / std::string(kLongestRuntimeDirectory, 'd');
+  const auto connector = listen_for_peers(options);
+  ASSERT_TRUE(connector) << connector.error();
+  EXPECT_FALSE(parse_peer_address((*connector)->address())->local);
+  EXPECT_EQ(log_.count("event=no_unix_sockets reason="), 1);
+  EXPECT_EQ(log_.count("too long for sockets"), 1);
+}
+
+TEST_F(TwoWays, APortThatIsInUseIsNotBlamedOnSockets) {
+  SocketOptions options = this->options(directory_, log_.hook());
+  options.tcp->first_port = port_of(*workers_.connectors[0]);
+  EXPECT_THAT(listen_for_peers(options).error().message, HasSubstr("is in use"));
+  EXPECT_THAT(log_.lines(), testing::IsEmpty());
 }
 
 TEST(SocketConnector, WorkersThatListenOnAllAddressesAreReachedAtTheOneTheyAdvertise) {

@@ -7,6 +7,7 @@
 #include "tests/trainer/socket/running_job.h"
 #include "tests/trainer/socket/stranger.h"
 #include "tests/trainer/socket/wires.h"
+#include "trainer/socket/call_port.h"
 
 namespace everstep::trainer {
 namespace {
@@ -71,6 +72,26 @@ TEST_P(SocketFencing, MoreParkedCallsThanThereIsRoomForTurnTheOldestAway) {
   EXPECT_EQ(understood(callers.front()->hear())->refusal, Refusal::kTooEarly);
   EXPECT_TRUE(callers.back()->is_quiet());
   EXPECT_TRUE(job.finish());
+}
+
+// A certificate alone is enough to wait, and not to push those out who have the secret as well.
+TEST(SocketFencingWithCertificates, CallersWithoutTheSecretDoNotKeepAnHonestOneOfAnotherHostFromWaiting) {
+  LogLines log;
+  LoopbackWorkers workers(2, certificate_options(kTestSecret, log.hook()));
+  ConnectOutcome early{Error{}, {}};
+  std::thread eager([&] { early = workers.connectors[1]->connect(test_group(1, workers.addresses), 2 * kSoon); });
+  std::this_thread::sleep_for(300ms);  // until it waits, longer than all others
+  std::vector<std::unique_ptr<Stranger>> thieves;
+  for (int i = 0; i < static_cast<int>(kParkedCalls) + 20; ++i) {
+    thieves.push_back(std::make_unique<Stranger>(call_from("127.0.0.9", workers.addresses[0]), workers.addresses[0],
+                                                 Wire::kCertificates, "no secret"));
+    thieves.back()->say(encode_hello(hello_of_worker_1(1, i + 1)));
+  }
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(understood(thieves[i]->hear())->refusal, Refusal::kTooEarly);
+  const auto late = workers.connectors[0]->connect(test_group(0, workers.addresses), kSoon);
+  eager.join();
+  EXPECT_TRUE(late.connection) << late.connection.error();
+  EXPECT_TRUE(early.connection) << early.connection.error();
 }
 
 // Whoever calls under a wrong name or number, or means somebody else, hears no proof, and blocks nobody.

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -133,9 +134,11 @@ TEST_P(SocketSessions, AFrameThatWasReadAheadIsDeliveredWhenItIsPostedLater) {
 }
 
 // What is left of a record when a call has read enough lies with the stream, and the kernel has nothing more to show.
+// That is so, too, when nothing can leave meanwhile, and the channel cannot be written to.
 TEST_P(SocketSessions, TheRestOfAFrameThatWasReadAheadComesWithoutTheCaller) {
   for (const std::size_t first : {1000UL, 60'000UL, 70'000UL, 250'000UL, 260'000UL}) {
     HandmadePeer peer(GetParam());
+    peer.connection.transport->send(1, Channel::kTensors, header(16 << 20), allocate_zeroed(16 << 20));
     const std::string payload(first + 12'000 - kFrameHeaderBytes, 'p');
     const FrameBytes front = encode_frame(header(payload.size()));
     const std::string frame = std::string(reinterpret_cast<const char*>(front.data()), front.size()) + payload;
@@ -149,6 +152,31 @@ TEST_P(SocketSessions, TheRestOfAFrameThatWasReadAheadComesWithoutTheCaller) {
     ASSERT_TRUE(transport.wait(receive, kSoon));
     EXPECT_EQ(std::string(into.as<const char>().begin(), into.as<const char>().end()), payload);
   }
+}
+
+// The caller computes, and only looks at the status. Nobody may take the other side for dead.
+TEST_P(SocketSessions, AFrameThatIsNotTheExpectedOneIsToldWhileFramesLeave) {
+  HandmadePeer peer(GetParam());
+  Transport& transport = *peer.connection.transport;
+  ByteStream& channel = peer.channel(Channel::kTensors);
+  transport.post_receive(1, Channel::kTensors, header(8), allocate_zeroed(8));
+  transport.send(1, Channel::kTensors, header(64 << 20), allocate_zeroed(64 << 20));
+  std::vector<char> taken(64 << 10);
+  const iovec into{taken.data(), taken.size()};
+  std::size_t bytes = 0;
+  bool has_written = false;
+  const bool failed = comes_true([&] {
+    while (bytes < (60 << 20)) {  // some of it is always on the way
+      const StreamResult came = channel.read({&into, 1});
+      if (!came.moved()) break;
+      bytes += came.bytes;
+      if (bytes > (1 << 20) && !std::exchange(has_written, true)) write_all(channel, std::string(200, '?'));
+    }
+    return !transport.status();
+  });
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(transport.status().error().code, ErrorCode::kInternal) << transport.status().error();
+  EXPECT_THAT(transport.status().error().message, HasSubstr("worker 1 sent garbage"));
 }
 
 // A worker leaves with its last frame on the way, and has not read what others sent to it.

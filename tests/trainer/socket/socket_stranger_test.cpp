@@ -84,7 +84,7 @@ TEST_P(SocketStrangers, WhoeverSpeaksOneByteAtATimeIsLetGoAllTheSame) {
   const std::string hello = recorded_hello(GetParam());
   LoopbackWorkers workers(1, options_of(GetParam()));
   const FileDescriptor slow = call(workers.addresses[0]);
-  const auto pause = std::chrono::milliseconds(4 * kPatience) / hello.size();
+  const auto pause = std::chrono::milliseconds(4 * kTimeToIntroduce) / hello.size();
   std::size_t said = 0;
   while (said < hello.size() && is_quiet(slow)) {
     say(slow, {&hello[said++], 1});

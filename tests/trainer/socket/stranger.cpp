@@ -8,12 +8,16 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include "trainer/socket/dialing.h"
+#include "trainer/socket/ip_address.h"
 #include "trainer/socket/peer_address.h"
 #include "trainer/socket/plain_stream.h"
+#include "trainer/socket/sockets.h"
+#include "trainer/socket/unix_sockets.h"
 
 namespace everstep::trainer {
 namespace {
@@ -45,9 +49,27 @@ FileDescriptor call(const std::string& text) {
   const PeerAddress address = parse_peer_address(text).value();
   Result<FileDescriptor> socket = address.tcp ? call_tcp(*address.tcp) : call_unix(address.local->path);
   EXPECT_TRUE(socket) << socket.error();
+  EXPECT_TRUE(socket->is_open()) << "too many callers wait already";
   EXPECT_TRUE(becomes(socket->get(), POLLOUT));
   EXPECT_EQ(call_error(socket->get()), 0);
   return std::move(socket).value();
+}
+
+FileDescriptor call_from(const std::string& host, const std::string& text) {
+  const auto at = [](const std::string& ip, std::uint16_t port) {
+    sockaddr_in v4{};
+    v4.sin_family = AF_INET;
+    v4.sin_addr = std::get<in_addr>(parse_ip(ip).value());
+    v4.sin_port = htons(port);
+    return SocketAddress::of(v4);
+  };
+  const TcpAddress called = parse_peer_address(text)->tcp.value();
+  const SocketAddress from = at(host, 0);
+  const SocketAddress to = at(called.host, called.port);
+  FileDescriptor socket = new_socket(AF_INET).value();
+  EXPECT_EQ(::bind(socket.get(), from.get(), from.size), 0);
+  EXPECT_TRUE(::connect(socket.get(), to.get(), to.size) == 0 || errno == EINPROGRESS);
+  return socket;
 }
 
 void say(const FileDescriptor& socket, std::string_view bytes) {
@@ -87,13 +109,17 @@ void write_all(ByteStream& stream, std::string_view bytes) {
   }
 }
 
-Stranger::Stranger(const std::string& address, Wire wire, const std::string& secret, std::uint64_t lineage) {
+Stranger::Stranger(const std::string& address, Wire wire, const std::string& secret, std::uint64_t lineage)
+    : Stranger(call(address), address, wire, secret, lineage) {}
+
+Stranger::Stranger(FileDescriptor socket, const std::string& address, Wire wire, const std::string& secret,
+                   std::uint64_t lineage) {
   if (wire == Wire::kUnix) {
-    stream_ = make_plain_stream(call(address)).value();
+    stream_ = make_plain_stream(std::move(socket)).value();
   } else {
     const std::optional<TlsFiles> none;
     tls_ = TlsContext::make(seal_with(secret), wire == Wire::kTls ? none : test_certificates()).value();
-    stream_ = tls_->call(call(address), {lineage, address});
+    stream_ = tls_->call(std::move(socket), {lineage, address});
   }
   is_connected_ = negotiate(*stream_);
 }

@@ -26,6 +26,9 @@ inline constexpr std::chrono::seconds kSoon{30};
 // Connects like somebody who knows nothing but the address. Stays connected as long as the result lives.
 FileDescriptor call(const std::string& address);
 
+// The same from another IPv4 address of this machine; it may still be connecting.
+FileDescriptor call_from(const std::string& host, const std::string& address);
+
 void say(const FileDescriptor& socket, std::string_view bytes);
 
 // All that comes before the other side hangs up, or `most` bytes.
@@ -46,6 +49,9 @@ void write_all(ByteStream& stream, std::string_view bytes);
 class Stranger {
  public:
   Stranger(const std::string& address, Wire wire, const std::string& secret = kTestSecret,
+           std::uint64_t lineage = kTestLineage);
+  // Over a socket that calls this address.
+  Stranger(FileDescriptor socket, const std::string& address, Wire wire, const std::string& secret = kTestSecret,
            std::uint64_t lineage = kTestLineage);
   bool is_connected() const { return is_connected_; }
   ByteStream& stream() { return *stream_; }

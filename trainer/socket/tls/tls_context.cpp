@@ -60,14 +60,13 @@ ContextPointer new_context(const SSL_METHOD* method) {
   SSL_CTX_set_options(context.get(), SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(context.get(), 0);
-  SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE);
-  // Several records with one call of the kernel.
-  SSL_CTX_set_read_ahead(context.get(), 1);
-  SSL_CTX_set_default_read_buffer_len(context.get(), kTlsGathered);
   // Without certificates nobody's is accepted: an empty store trusts none, and a server with one has no key.
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   return context;
 }
+
+// OpenSSL would ask at the terminal.
+int refuse_password(char*, int, int, void*) { return -1; }
 
 Status use_files(SSL_CTX* context, const TlsFiles& files) {
   const auto refuse = [](const std::string& option, const std::string& file) {
@@ -75,6 +74,7 @@ Status use_files(SSL_CTX* context, const TlsFiles& files) {
                             "it has to be a file in PEM");
   };
   ERR_clear_error();
+  SSL_CTX_set_default_passwd_cb(context, refuse_password);
   if (SSL_CTX_load_verify_locations(context, files.authority.c_str(), nullptr) != 1) {
     return refuse("--tls-ca", files.authority);
   }

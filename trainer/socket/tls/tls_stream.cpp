@@ -21,68 +21,90 @@ namespace {
 
 using Kind = StreamResult::Kind;
 
-constexpr std::size_t kRecord = 16 << 10;  // the most that one record holds
+constexpr std::size_t kRecord = 16 << 10;    // the most that one record holds
+constexpr std::size_t kGathered = 64 << 10;  // what leaves with one call of the kernel
 
-// What OpenSSL writes is gathered here, and leaves with one call of the kernel. It takes all that it is given: whoever
-// calls SSL_write looks first whether there is room. So OpenSSL never has a half-written record to come back to.
-class Gatherer {
+// The socket as OpenSSL sees it. Several records leave, and come, with one call of the kernel.
+//
+// Writing takes all that it is given: whoever calls SSL_write looks first whether there is room. So OpenSSL never has a
+// half-written record to come back to. Reading ahead is done here, and not by OpenSSL: that moves all it has read ahead
+// to the front of its buffer with each record.
+class BufferedSocket {
  public:
-  explicit Gatherer(int socket) : socket_(socket) { bytes_.reserve(kTlsGathered + 2 * kRecord); }
+  explicit BufferedSocket(int socket) : socket_(socket) { out_.reserve(kGathered + 2 * kRecord); }
 
-  void add(const char* bytes, std::size_t count) { bytes_.insert(bytes_.end(), bytes, bytes + count); }
-  std::size_t unsent() const { return bytes_.size(); }
+  void write(const char* bytes, std::size_t count) { out_.insert(out_.end(), bytes, bytes + count); }
+  std::size_t unsent() const { return out_.size(); }
 
-  // A connection that is never idle never takes the last of them: what has left goes at once, or they would be kept
-  // without end.
+  // What has left is removed at once: a connection that is never idle would keep it without end.
   StreamResult flush() {
     StreamResult result{Kind::kMoved};
     std::size_t sent = 0;
-    while (sent < bytes_.size() && result.moved()) {
-      const iovec rest{bytes_.data() + sent, bytes_.size() - sent};
+    while (sent < out_.size() && result.moved()) {
+      const iovec rest{out_.data() + sent, out_.size() - sent};
       result = write_socket(socket_, {&rest, 1});
       sent += result.bytes;
     }
-    bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(sent));
+    out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(sent));
     return result;
   }
 
-  int socket() const { return socket_; }
-  bool has_heard = false;  // anything from the other side
-  bool has_ended = false;  // it said that nothing more comes
+  StreamResult read(char* bytes, std::size_t count) {
+    if (unread() == 0) {
+      const iovec all{in_.get(), kReadAhead};
+      const StreamResult came = read_socket(socket_, {&all, 1});
+      has_heard_ = has_heard_ || came.moved();
+      has_ended_ = came.kind == Kind::kEnded;
+      if (!came.moved()) return came;
+      taken_ = 0;
+      filled_ = came.bytes;
+    }
+    count = std::min(count, unread());
+    std::memcpy(bytes, in_.get() + taken_, count);
+    taken_ += count;
+    return {Kind::kMoved, count};
+  }
+  std::size_t unread() const { return filled_ - taken_; }
+
+  bool has_heard() const { return has_heard_; }  // anything from the other side
+  bool has_ended() const { return has_ended_; }  // it said that nothing more comes
 
  private:
+  static constexpr std::size_t kReadAhead = 128 << 10;
+
   int socket_;
-  std::vector<char> bytes_;
+  std::vector<char> out_;
+  std::unique_ptr<char[]> in_ = std::make_unique_for_overwrite<char[]>(kReadAhead);
+  std::size_t taken_ = 0;  // of those that `in_` is filled with
+  std::size_t filled_ = 0;
+  bool has_heard_ = false;
+  bool has_ended_ = false;
 };
 
-Gatherer& gatherer_of(BIO* bio) { return *static_cast<Gatherer*>(BIO_get_data(bio)); }
+BufferedSocket& socket_of(BIO* bio) { return *static_cast<BufferedSocket*>(BIO_get_data(bio)); }
 
 int bio_write(BIO* bio, const char* bytes, int count) {
   BIO_clear_retry_flags(bio);
-  gatherer_of(bio).add(bytes, static_cast<std::size_t>(count));
+  socket_of(bio).write(bytes, static_cast<std::size_t>(count));
   return count;
 }
 
 int bio_read(BIO* bio, char* bytes, int count) {
   BIO_clear_retry_flags(bio);
-  Gatherer& gatherer = gatherer_of(bio);
-  const iovec into{bytes, static_cast<std::size_t>(count)};
-  const StreamResult result = read_socket(gatherer.socket(), {&into, 1});
-  gatherer.has_heard = gatherer.has_heard || result.moved();
+  const StreamResult result = socket_of(bio).read(bytes, static_cast<std::size_t>(count));
   if (result.moved()) return static_cast<int>(result.bytes);
-  gatherer.has_ended = result.kind == Kind::kEnded;
   if (result.kind == Kind::kBlocked) BIO_set_retry_read(bio);
   return result.kind == Kind::kEnded ? 0 : -1;
 }
 
 long bio_control(BIO* bio, int command, long, void*) {
-  if (command == BIO_CTRL_EOF) return gatherer_of(bio).has_ended ? 1 : 0;
+  if (command == BIO_CTRL_EOF) return socket_of(bio).has_ended() ? 1 : 0;
   return command == BIO_CTRL_FLUSH ? 1 : 0;  // the stream flushes when it is time
 }
 
-const BIO_METHOD* gathering_bio() {
+const BIO_METHOD* buffered_bio() {
   static const BIO_METHOD* const method = [] {
-    BIO_METHOD* const made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "gatherer");
+    BIO_METHOD* const made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "buffered socket");
     EVERSTEP_CHECK(made != nullptr, "OpenSSL is out of memory");
     BIO_meth_set_write(made, bio_write);
     BIO_meth_set_read(made, bio_read);
@@ -101,11 +123,11 @@ class TlsStream final : public ByteStream {
   TlsStream(SSL_CTX* context, FileDescriptor socket, TlsStreamOptions options)
       : options_(std::move(options)),
         socket_(std::move(socket)),
-        gatherer_(socket_.get()),
+        buffered_(socket_.get()),
         ssl_(SSL_new(context), SSL_free) {
-    BIO* const bio = BIO_new(gathering_bio());
+    BIO* const bio = BIO_new(buffered_bio());
     EVERSTEP_CHECK(ssl_ && bio != nullptr, "OpenSSL is out of memory");
-    BIO_set_data(bio, &gatherer_);
+    BIO_set_data(bio, &buffered_);
     SSL_set_bio(ssl_.get(), bio, bio);
     SSL_set_app_data(ssl_.get(), &options_.key);
     options_.side == TlsSide::kCaller ? SSL_set_connect_state(ssl_.get()) : SSL_set_accept_state(ssl_.get());
@@ -120,9 +142,9 @@ class TlsStream final : public ByteStream {
     const int done = SSL_do_handshake(ssl_.get());
     const int error = SSL_get_error(ssl_.get(), done);
     const bool is_hang_up = is_end(error);
-    StreamResult sent = gatherer_.flush();
+    StreamResult sent = buffered_.flush();
     if (sent.kind == Kind::kBroken || (done != 1 && is_hang_up)) {
-      return gatherer_.has_heard ? StreamResult{Kind::kBroken, 0, std::string(kHungUp)} : StreamResult{Kind::kEnded};
+      return buffered_.has_heard() ? StreamResult{Kind::kBroken, 0, std::string(kHungUp)} : StreamResult{Kind::kEnded};
     }
     if (done != 1 && error != SSL_ERROR_WANT_READ) return {Kind::kBroken, 0, explain(error)};
     if (!sent.moved()) return sent;
@@ -133,7 +155,7 @@ class TlsStream final : public ByteStream {
     }
     return {Kind::kMoved};
   }
-  short awaited() const override { return gatherer_.unsent() > 0 ? POLLOUT : POLLIN; }
+  short awaited() const override { return buffered_.unsent() > 0 ? POLLOUT : POLLIN; }
 
   StreamResult read(std::span<const iovec> into) override {
     StreamResult all;
@@ -154,11 +176,12 @@ class TlsStream final : public ByteStream {
   }
 
   StreamResult write(std::span<const iovec> from) override {
+    if (buffered_.unsent() >= kGathered) {
+      StreamResult sent = buffered_.flush();
+      if (sent.kind == Kind::kBroken) return sent;
+    }
     StreamResult all;
-    if (gatherer_.unsent() >= kTlsGathered) all = gatherer_.flush();
-    if (all.kind == Kind::kBroken) return all;
-    all = {};
-    while (gatherer_.unsent() < kTlsGathered) {
+    while (buffered_.unsent() < kGathered) {
       const std::span<const char> record = next_record(from, all.bytes);
       if (record.empty()) break;
       std::size_t count = 0;
@@ -169,19 +192,21 @@ class TlsStream final : public ByteStream {
       all = {Kind::kMoved, all.bytes + count};
       replace_key_after(count);
     }
-    const StreamResult sent = gatherer_.flush();
+    const StreamResult sent = buffered_.flush();
     return sent.kind == Kind::kBroken ? sent : all;
   }
 
-  bool has_unsent() const override { return gatherer_.unsent() > 0; }
-  StreamResult flush() override { return gatherer_.flush(); }
+  bool has_unsent() const override { return buffered_.unsent() > 0; }
+  StreamResult flush() override { return buffered_.flush(); }
   // A part of a record is nothing to read.
-  bool has_unread() const override { return may_have_more_ && SSL_has_pending(ssl_.get()) == 1; }
+  bool has_unread() const override {
+    return may_have_more_ && (buffered_.unread() > 0 || SSL_has_pending(ssl_.get()) == 1);
+  }
 
   void end_writing() override {
     ERR_clear_error();
     SSL_shutdown(ssl_.get());  // only gathers the word that says so
-    gatherer_.flush();
+    buffered_.flush();
     ::shutdown(socket_.get(), SHUT_WR);
   }
 
@@ -248,7 +273,7 @@ class TlsStream final : public ByteStream {
 
   TlsStreamOptions options_;
   FileDescriptor socket_;
-  Gatherer gatherer_;
+  BufferedSocket buffered_;
   std::unique_ptr<SSL, void (*)(SSL*)> ssl_;
   std::array<char, kRecord> record_{};
   bool may_have_more_ = true;  // OpenSSL has not said that it wants more from the socket

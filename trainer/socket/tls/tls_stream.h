@@ -13,9 +13,6 @@
 
 namespace everstep::trainer {
 
-// Records that leave, or come, with one call of the kernel.
-inline constexpr std::size_t kTlsGathered = 64 << 10;
-
 enum class TlsSide : std::uint8_t { kCaller, kCalled };
 
 // The key that both sides have to have, and the name that the caller says.

@@ -56,7 +56,23 @@ TEST(TlsContexts, ACallerWithTheKeyRefusesAServerThatShowsACertificateInstead) {
   const auto caller = context->call(std::move(sockets.caller), kTestPurpose);
   BareTls thief(*server, std::move(sockets.called), TlsSide::kCalled);
   EXPECT_FALSE(thief.negotiate_with(*caller));
-  EXPECT_NE(thief.why_ours_refused, "");
+  EXPECT_THAT(thief.why_ours_refused, HasSubstr("certificate verify failed"));
+}
+
+// The same if nobody had told OpenSSL to verify certificates.
+TEST(TlsContexts, ACallerThatBelievesEveryCertificateAsksForTheKeyAllTheSame) {
+  const auto credulous = BareTls::client();
+  SSL_CTX_set_verify(credulous.get(), SSL_VERIFY_NONE, nullptr);
+  const auto server = BareTls::server();
+  BareTls::use_certificates(*server);
+  for (const bool has_certificates : {true, false}) {
+    SocketPair sockets = connected_sockets();
+    const auto caller = make_tls_stream(credulous.get(), std::move(sockets.caller),
+                                        {TlsSide::kCaller, has_certificates, {}, kTlsKeyBytes});
+    BareTls thief(*server, std::move(sockets.called), TlsSide::kCalled);
+    EXPECT_EQ(thief.negotiate_with(*caller), has_certificates) << thief.why_ours_refused;
+    EXPECT_THAT(thief.why_ours_refused, StartsWith(has_certificates ? "" : kOtherTlsKey));
+  }
 }
 
 TEST(TlsContexts, ACallerWithoutTheKeyIsRefused) {
