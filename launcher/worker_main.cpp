@@ -10,8 +10,8 @@
 #include "launcher/command.h"
 #include "launcher/elastic/elastic_worker.h"
 #include "launcher/replay/replay_program.h"
-#include "launcher/train/worker.h"
 #include "launcher/train/control_socket.h"
+#include "launcher/train/worker.h"
 
 namespace {
 

@@ -42,7 +42,7 @@ std::string facts_text(const storage::CatalogEntry& entry, const StoreLocation& 
   line("step", std::to_string(manifest.version.value) + ", " + std::to_string(manifest.applied) + " applied");
   line("position", std::to_string(manifest.name.position.value) + ", " +
                        std::to_string(manifest.minibatches_into_window()) + " into the window");
-  line("kind", std::string(to_string(cut_kind_of(manifest))));
+  line("kind", std::string(to_string(trainer::cut_kind_of(manifest))));
   line("plan", plan_text(manifest.plan));
   line("sums", manifest.accumulation);
   line("loss", manifest.loss ? loss_text(*manifest.loss) : "-");

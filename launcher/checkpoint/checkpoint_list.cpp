@@ -89,7 +89,7 @@ std::string list_text(const CheckpointList& list, const StoreLocation& location,
   for (const CheckpointRow& row : list.rows) {
     const Manifest& manifest = row.entry.manifest;
     table.rows.push_back({std::to_string(manifest.version.value), std::to_string(manifest.name.position.value),
-                          std::string(to_string(cut_kind_of(manifest))),
+                          std::string(to_string(trainer::cut_kind_of(manifest))),
                           row.written_at ? time_text(*row.written_at) : "-", size_text(manifest.bytes()),
                           manifest.loss ? loss_text(*manifest.loss) : "-", notes_of(row), to_string(manifest.name)});
   }
@@ -106,7 +106,7 @@ Json summary_json(const CatalogEntry& entry) {
   json.set("name", to_string(manifest.name))
       .set("step", manifest.version.value)
       .set("position", manifest.name.position.value)
-      .set("kind", to_string(cut_kind_of(manifest)))
+      .set("kind", to_string(trainer::cut_kind_of(manifest)))
       .set("generation", manifest.name.generation.value)
       .set("sequence", entry.head.sequence)
       .set("lineage", hex_text(manifest.lineage))

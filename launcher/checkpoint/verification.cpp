@@ -53,7 +53,7 @@ bool run_tasks(const storage::FilePorts& ports, std::vector<FileTask>& tasks, in
   std::atomic<bool> stopped{false};
   std::atomic<bool> done{false};
   std::thread workers([&] {
-    (void)for_each_in_parallel(tasks.size(), threads, [&](std::size_t i) -> Status {
+    (void)trainer::for_each_in_parallel(tasks.size(), threads, [&](std::size_t i) -> Status {
       if (stopped) return Error{ErrorCode::kCancelled, "", ""};
       tasks[i].found = verify_block_file(ports, tasks[i].lineage, tasks[i].file);
       bytes += tasks[i].file.size;

@@ -90,23 +90,23 @@ Outcome write_trace(const PreparedRun& job, Streams& streams) {
   return {};
 }
 
-std::unique_ptr<CheckpointCommitter> make_committer(const PreparedRun& job, Curve* curve) {
+std::unique_ptr<trainer::CheckpointCommitter> make_committer(const PreparedRun& job, Curve* curve) {
   if (curve == nullptr) return nullptr;
-  return std::make_unique<CheckpointCommitter>(facts_of(*job.checkpoints, job.request, job.plan), job.workers(),
-                                               job.request.checkpoints->retention, job.checkpoints->store->ports(),
-                                               job.checkpoints->start, curve);
+  return std::make_unique<trainer::CheckpointCommitter>(facts_of(*job.checkpoints, job.request, job.plan),
+                                                        job.workers(), job.request.checkpoints->retention,
+                                                        job.checkpoints->store->ports(), job.checkpoints->start, curve);
 }
 
 // The run is not over before its last checkpoint is.
-void await(CheckpointCommitter* committer, RunReporter& reporter) {
+void await(trainer::CheckpointCommitter* committer, RunReporter& reporter) {
   if (committer == nullptr) return;
   committer->finish();
-  for (const CheckpointCommitter::News& news : committer->take_news()) {
+  for (const trainer::CheckpointCommitter::News& news : committer->take_news()) {
     if (!news.event.empty()) reporter.note(news.event);
   }
 }
 
-Outcome failure_of_last_checkpoint(const CheckpointCommitter* committer) {
+Outcome failure_of_last_checkpoint(const trainer::CheckpointCommitter* committer) {
   if (committer == nullptr || committer->last()) return {};
   return last_checkpoint_lost(committer->last().error());
 }

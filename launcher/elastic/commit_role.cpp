@@ -16,7 +16,7 @@ using elastic::View;
 
 constexpr std::chrono::milliseconds kCallDeadline{1000};
 
-void add(CheckpointCounts& sum, const CheckpointCounts& more) {
+void add(trainer::CheckpointCounts& sum, const trainer::CheckpointCounts& more) {
   sum.saved += more.saved;
   sum.skipped += more.skipped;
   sum.failed += more.failed;
@@ -31,7 +31,9 @@ Error store_is_behind(const std::optional<storage::Head>& stored, const storage:
           "everstep job rm removes the job, and everstep resume goes on from the newest checkpoint"};
 }
 
-std::string_view text_of(Verdict::Kind kind) { return kind == Verdict::Kind::kUnknown ? "unknown" : "abandoned"; }
+std::string_view text_of(trainer::Verdict::Kind kind) {
+  return kind == trainer::Verdict::Kind::kUnknown ? "unknown" : "abandoned";
+}
 
 }  // namespace
 
@@ -39,8 +41,9 @@ struct CommitRole::Term {
   GenerationRecord generation;
   CommitRight right;
   std::unique_ptr<storage::HeadStore> head;
-  std::unique_ptr<CheckpointCommitter> committer;  // uses `head`; none: HEAD cannot be read, and nothing be committed
-  std::optional<Position> committed;               // HEAD, when the term began
+  std::unique_ptr<trainer::CheckpointCommitter>
+      committer;                      // uses `head`; none: HEAD cannot be read, and nothing be committed
+  std::optional<Position> committed;  // HEAD, when the term began
 };
 
 CommitRole::CommitRole(elastic::KvStore& kv, CheckpointStore& store, CommitFacts facts,
@@ -101,9 +104,9 @@ Result<bool> CommitRole::is_store_behind(const View& view, const std::optional<s
 // Without a term if the store does not answer: the next look tries again.
 Status CommitRole::begin(const View& view, const GenerationRecord& generation, CommitRight right) {
   storage::CatalogPorts ports = store_.ports();
-  RunFacts run = facts_.run;
+  trainer::RunFacts run = facts_.run;
   run.generation = generation.group.attempt.generation;
-  run.plan = stored_plan(generation.group.plan);
+  run.plan = trainer::stored_plan(generation.group.plan);
   run.plan_text = scheduler::plan_text(generation.group.plan);
   run.left_out = generation.left_out;
   const auto on_disk = ports.head.read();
@@ -136,7 +139,7 @@ Status CommitRole::begin(const View& view, const GenerationRecord& generation, C
   right.is_over = [this] { return is_over_.load(); };
   auto head = make_kv_head_store(kv_, right, ports.documents, ports.seal, ports.head);
   const auto workers = static_cast<int>(generation.group.plan.workers.size());
-  auto committer = std::make_unique<CheckpointCommitter>(
+  auto committer = std::make_unique<trainer::CheckpointCommitter>(
       std::move(run), workers, facts_.retention, storage::CatalogPorts{ports.files, ports.documents, ports.seal, *head},
       std::move(parent), &facts_.curve);
   term_ = std::make_unique<Term>(Term{generation, std::move(right), std::move(head), std::move(committer), committed});
@@ -174,23 +177,23 @@ void CommitRole::collect(const View& view) {
     const auto rank = static_cast<int>(worker - group.plan.workers.begin());
     const bool is_new = collecting_.insert(to_string(*checkpoint)).second;
     if (!term_->committer) {
-      if (is_new) untold_.push_back({*checkpoint, Verdict::Kind::kAbandoned});
+      if (is_new) untold_.push_back({*checkpoint, trainer::Verdict::Kind::kAbandoned});
       continue;
     }
     const auto shard = storage::parse_writer_tag(ack->shard);
     if (shard) {
-      term_->committer->take(rank, ShardSaved{*checkpoint, *shard, ack->seconds});
+      term_->committer->take(rank, trainer::ShardSaved{*checkpoint, *shard, ack->seconds});
     } else {
-      term_->committer->take(rank, SaveFailed{*checkpoint, {ErrorCode::kUnavailable, ack->error, ""}});
+      term_->committer->take(rank, trainer::SaveFailed{*checkpoint, {ErrorCode::kUnavailable, ack->error, ""}});
     }
   }
 }
 
 void CommitRole::pass_on_news() {
   if (!term_->committer) return;
-  for (const CheckpointCommitter::News& news : term_->committer->take_news()) {
+  for (const trainer::CheckpointCommitter::News& news : term_->committer->take_news()) {
     if (news.verdict) untold_.push_back(*news.verdict);
-    is_in_doubt_ = is_in_doubt_ || (news.verdict && news.verdict->kind != Verdict::Kind::kCommitted);
+    is_in_doubt_ = is_in_doubt_ || (news.verdict && news.verdict->kind != trainer::Verdict::Kind::kCommitted);
     if (!news.event.empty()) on_event_(news.event);
   }
 }
@@ -198,11 +201,11 @@ void CommitRole::pass_on_news() {
 // A commit is announced by HEAD itself; what came to nothing needs a word of its own. Acknowledgements have served.
 void CommitRole::tell_verdicts() {
   while (!untold_.empty()) {
-    const Verdict& verdict = untold_.front();
+    const trainer::Verdict& verdict = untold_.front();
     const std::string name = to_string(verdict.checkpoint);
     elastic::Txn txn{{elastic::modified_at(facts_.keys.generation(), term_->right.generation)},
                      {elastic::remove_prefix(facts_.keys.acks(term_->generation.group.attempt, name))}};
-    if (verdict.kind != Verdict::Kind::kCommitted) {
+    if (verdict.kind != trainer::Verdict::Kind::kCommitted) {
       txn.then.push_back(elastic::put(facts_.keys.abandoned_save(), name + " " + std::string(text_of(verdict.kind))));
     }
     if (!kv_.transact(txn, kCallDeadline)) return;  // and try again at the next look
@@ -211,8 +214,8 @@ void CommitRole::tell_verdicts() {
   }
 }
 
-CheckpointCounts CommitRole::counts() const {
-  CheckpointCounts sum = past_;
+trainer::CheckpointCounts CommitRole::counts() const {
+  trainer::CheckpointCounts sum = past_;
   if (term_ && term_->committer) add(sum, term_->committer->counts());
   return sum;
 }

@@ -14,6 +14,7 @@
 #include "launcher/elastic/background_threads.h"
 #include "launcher/elastic/kv_head_store.h"
 #include "launcher/train/checkpoint_committer.h"
+#include "launcher/train/curve.h"
 #include "storage/retention.h"
 
 namespace everstep::launcher {
@@ -23,7 +24,7 @@ struct CommitFacts {
   elastic::Keys keys;
   WorkerId self;
   storage::RetentionOptions retention;
-  RunFacts run;                     // all but generation, plan and what was found
+  trainer::RunFacts run;            // all but generation, plan and what was found
   std::int64_t first_sequence = 0;  // of the newest checkpoint in the directory when the job was created
   Curve& curve;
 };
@@ -46,7 +47,7 @@ class CommitRole {
   // Whether a verdict is due that nobody will announce by a key.
   bool is_busy() const { return !collecting_.empty() || !untold_.empty(); }
 
-  CheckpointCounts counts() const;  // of all generations led so far
+  trainer::CheckpointCounts counts() const;  // of all generations led so far
 
  private:
   struct Term;  // one generation under one leadership
@@ -67,9 +68,9 @@ class CommitRole {
   std::unique_ptr<Term> term_;
   std::set<std::string> taken_;       // keys of acknowledgements that the committer knows
   std::set<std::string> collecting_;  // checkpoints without a verdict
-  std::vector<Verdict> untold_;
+  std::vector<trainer::Verdict> untold_;
   bool is_in_doubt_ = false;
-  CheckpointCounts past_;
+  trainer::CheckpointCounts past_;
   std::atomic<bool> is_over_{false};  // nobody waits for an etcd that is away any more
   BackgroundThreads retired_;         // committers that still settle what they were told
 };

@@ -112,15 +112,15 @@ class ElasticSupervisor {
   void take(Worker&, const Hello&) {}
   void take(Worker&, const Alive&) {}
   void take(Worker&, const trainer::StepReport&) {}
-  void take(Worker&, const ShardSaved&) {}
+  void take(Worker&, const trainer::ShardSaved&) {}
   void take(Worker&, const Validation& validation) { supervision_.on_validation(validation); }
   void take(Worker&, const WorkerNote& note) { supervision_.on_event(note.event); }
   // All workers skip the same saves, and several may fail in one.
-  void take(Worker&, const SaveSkipped& skipped) {
+  void take(Worker&, const trainer::SaveSkipped& skipped) {
     if (!skipped_.insert(skipped.position).second) return;
     tell(LogLine("checkpoint_skipped").add("position", skipped.position.value));
   }
-  void take(Worker&, const SaveFailed& failed) { failed_.insert(to_string(failed.checkpoint)); }
+  void take(Worker&, const trainer::SaveFailed& failed) { failed_.insert(to_string(failed.checkpoint)); }
   void take(Worker& worker, const Error& error) { worker.fate.error = error; }
 
   void take(Worker&, const ElasticStep& step) {

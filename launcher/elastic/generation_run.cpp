@@ -72,10 +72,10 @@ GenerationRun::GenerationRun(const TrainingGround& ground, Start start, RunCallb
             callbacks_.on_commit_waiting) {
   if (!is_donor()) {
     if (keeps_copies(plan(), ground_.request.plan.redundancy)) copies_ = std::make_shared<trainer::StateCopies>();
-    writer_ = std::make_unique<CheckpointWriter>(
-        writer_setup(), ground_.checkpoints.ports(), [this](const FromWorker& message) {
-          const auto* skipped = std::get_if<SaveSkipped>(&message);
-          skipped != nullptr ? callbacks_.on_save_skipped(skipped->position) : acks_.tell(message);
+    writer_ = std::make_unique<trainer::CheckpointWriter>(
+        writer_setup(), ground_.checkpoints.ports(), [this](const trainer::SaveWord& word) {
+          const auto* skipped = std::get_if<trainer::SaveSkipped>(&word);
+          skipped != nullptr ? callbacks_.on_save_skipped(skipped->position) : acks_.tell(word);
         });
   }
   thread_ = std::thread([this] { run(); });
@@ -120,12 +120,12 @@ bool GenerationRun::has_lost_a_peer() {
   return !has_left_ && start_.connection.transport->lost();
 }
 
-void GenerationRun::take(const Verdict& verdict) {
+void GenerationRun::take(const trainer::Verdict& verdict) {
   if (writer_) writer_->take(verdict);
 }
 
 void GenerationRun::run() {
-  auto ended = caught([this]() -> Result<TrainingEnded> { return work(); });
+  auto ended = trainer::caught([this]() -> Result<TrainingEnded> { return work(); });
   trainer::forget_freed_tensors();
   callbacks_.on_end(ended ? *std::move(ended) : broken(ended.error()));
   ended_.set_value();
@@ -307,8 +307,8 @@ Status GenerationRun::restore_checkpoint(trainer::TrainOptions& options, trainer
   hooks.restore = [this, threads = writer_setup().threads](const trainer::StageLayout& layout,
                                                            const trainer::StageState& state) {
     const trainer::TrainOptions& wanted = ground_.request.options;
-    const Status restored = restore_stage(ground_.checkpoints.files(), *manifest_, wanted.model, wanted.accumulation,
-                                          layout, state, threads);
+    const Status restored = trainer::restore_stage(ground_.checkpoints.files(), *manifest_, wanted.model,
+                                                   wanted.accumulation, layout, state, threads);
     return restored ? Status() : Status(damaged_base(restored.error()));
   };
   return {};
@@ -359,13 +359,13 @@ trainer::TrainHooks GenerationRun::hooks() {
   return hooks;
 }
 
-WriterSetup GenerationRun::writer_setup() const {
-  WriterSetup setup;
+trainer::WriterSetup GenerationRun::writer_setup() const {
+  trainer::WriterSetup setup;
   setup.job = ground_.request.checkpoints->store.job;
   setup.lineage = ground_.lineage;
   setup.generation = start_.generation.group.attempt.generation;
   setup.rank = number_;
-  setup.threads = file_threads(static_cast<int>(plan().workers.size()));
+  setup.threads = trainer::file_threads(static_cast<int>(plan().workers.size()));
   setup.model = ground_.request.options.model;
   setup.accumulation = ground_.request.options.accumulation;
   return setup;

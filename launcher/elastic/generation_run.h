@@ -80,7 +80,7 @@ class GenerationRun {
   void notice_loss();
   bool has_lost_a_peer();
 
-  void take(const Verdict& verdict);
+  void take(const trainer::Verdict& verdict);
   trainer::LifelineNews& news() { return *start_.connection.news; }
   PeerLines& lines() { return *lines_; }
   std::unique_ptr<PeerLines> take_lines() { return std::move(lines_); }  // when it has ended
@@ -107,7 +107,7 @@ class GenerationRun {
   Error damaged_base(Error error);
   trainer::TrainHooks hooks();
   void leave_out_and_watch(trainer::TrainOptions& options) const;
-  WriterSetup writer_setup() const;
+  trainer::WriterSetup writer_setup() const;
 
   const TrainingGround& ground_;
   Start start_;
@@ -116,7 +116,7 @@ class GenerationRun {
   std::unique_ptr<PeerLines> lines_;
   trainer::StopGate stops_;
   ShardAcks acks_;
-  std::unique_ptr<CheckpointWriter> writer_;  // a donor has none
+  std::unique_ptr<trainer::CheckpointWriter> writer_;  // a donor has none
   std::optional<storage::Manifest> manifest_;
   std::shared_ptr<trainer::StateCopies> copies_;  // none: none are kept
   bool base_is_damaged_ = false;

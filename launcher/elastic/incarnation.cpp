@@ -128,7 +128,7 @@ CommitFacts Incarnation::commit_facts() const {
   const TrainRequest& request = parts_.job.request;
   CommitFacts facts{parts_.keys, self_, request.checkpoints->retention, {}, parts_.job.found.first_sequence(),
                     parts_.curve};
-  RunFacts& run = facts.run;
+  trainer::RunFacts& run = facts.run;
   run.job = request.checkpoints->store.job;
   run.lineage = parts_.job.found.spec.lineage;
   run.blocks = request.options.model.blocks();
@@ -340,7 +340,7 @@ void Incarnation::look_after_checkpoints() {
   if (!run_) return;
   if (const elastic::Revision moved = view.modified(parts_.keys.head()); moved > head_seen_) {
     head_seen_ = moved;
-    if (const auto newest = head()) run_->take({newest->checkpoint, Verdict::Kind::kCommitted});
+    if (const auto newest = head()) run_->take({newest->checkpoint, trainer::Verdict::Kind::kCommitted});
   }
   const elastic::KeyValue* abandoned = view.find(parts_.keys.abandoned_save());
   if (abandoned == nullptr || abandoned->modified <= abandoned_seen_) return;
@@ -349,7 +349,7 @@ void Incarnation::look_after_checkpoints() {
   const auto name = storage::parse_checkpoint_name(said.substr(0, said.find(' ')));
   if (!name) return;
   const bool is_unknown = said.ends_with(" unknown");
-  run_->take({*name, is_unknown ? Verdict::Kind::kUnknown : Verdict::Kind::kAbandoned});
+  run_->take({*name, is_unknown ? trainer::Verdict::Kind::kUnknown : trainer::Verdict::Kind::kAbandoned});
 }
 
 std::optional<storage::Head> Incarnation::head() const {

@@ -95,7 +95,7 @@ RunCallbacks Incarnation::run_callbacks(const GenerationRecord& generation) {
   };
   callbacks.on_save_skipped = [this](Position position) {
     parts_.metrics.change([](WorkerMetrics& metrics) { ++metrics.saves_skipped; });
-    parts_.tell(SaveSkipped{position});
+    parts_.tell(trainer::SaveSkipped{position});
   };
   callbacks.on_commit_waiting = [this](const Error& error) {
     parts_.log(LogLine("commit_waits").add("reason", error.line()).text());

@@ -100,7 +100,7 @@ void Incarnation::show_progress() {
   progress_shown_ = now;
   const RunProgress::Now progress = parts_.progress.now();
   const std::int64_t steps = parts_.job.request.options.steps;
-  const CheckpointCounts saves = commits_.counts();
+  const trainer::CheckpointCounts saves = commits_.counts();
   parts_.metrics.change([&](WorkerMetrics& metrics) {
     metrics.step = progress.last.step;
     metrics.steps = steps;

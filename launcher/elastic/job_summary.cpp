@@ -25,9 +25,9 @@ std::optional<storage::CatalogEntry> newest_checkpoint(const PreparedRun& run) {
   return listing && !listing->entries.empty() ? std::optional(listing->entries.front()) : std::nullopt;
 }
 
-std::optional<CheckpointCounts> counts_of(const JobEnd& job) {
+std::optional<trainer::CheckpointCounts> counts_of(const JobEnd& job) {
   if (!job.run.checkpoints) return std::nullopt;
-  CheckpointCounts counts;
+  trainer::CheckpointCounts counts;
   counts.skipped = job.end.saves_skipped;
   counts.failed = job.end.saves_failed;
   const auto newest = newest_checkpoint(job.run);

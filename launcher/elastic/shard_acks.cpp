@@ -22,10 +22,10 @@ ShardAcks::ShardAcks(elastic::KvStore& store, elastic::Keys keys, elastic::Attem
       self_(self),
       on_waiting_(std::move(on_waiting)) {}
 
-void ShardAcks::tell(const FromWorker& message) {
-  if (const auto* saved = std::get_if<ShardSaved>(&message)) {
+void ShardAcks::tell(const trainer::SaveWord& word) {
+  if (const auto* saved = std::get_if<trainer::ShardSaved>(&word)) {
     put(saved->checkpoint, {to_string(saved->shard), "", saved->seconds});
-  } else if (const auto* failed = std::get_if<SaveFailed>(&message)) {
+  } else if (const auto* failed = std::get_if<trainer::SaveFailed>(&word)) {
     put(failed->checkpoint, {"", failed->error.line(), 0});
   }
 }

@@ -6,7 +6,7 @@
 #include "elastic/keys.h"
 #include "elastic/kv_store.h"
 #include "elastic/records.h"
-#include "launcher/train/control_message.h"
+#include "launcher/train/save_word.h"
 
 namespace everstep::launcher {
 
@@ -21,7 +21,7 @@ class ShardAcks {
 
   // From the writer's thread. Tries until etcd answers or give_up() was called; refused means that the generation is
   // over, and that nobody waits for this part any more.
-  void tell(const FromWorker& message);
+  void tell(const trainer::SaveWord& word);
 
   // From any thread: the generation is over.
   void give_up() { is_over_ = true; }

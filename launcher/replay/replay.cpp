@@ -90,8 +90,9 @@ class Replay {
       EVERSTEP_TRY(reference_->pass_over(history_.entries[next_++].what));
     }
     for (int block = 0; block < reference_->blocks(); ++block) {
-      EVERSTEP_TRY(restore_stage(store_.files(), *start_, options_.model, options_.accumulation,
-                                 reference_->layout(block), stored_part(*start_, reference_->state(block)), kThreads));
+      EVERSTEP_TRY(trainer::restore_stage(store_.files(), *start_, options_.model, options_.accumulation,
+                                          reference_->layout(block), stored_part(*start_, reference_->state(block)),
+                                          kThreads));
     }
     trainer::ResumePoint point;
     point.position = start_->name.position;

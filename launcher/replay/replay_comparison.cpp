@@ -138,8 +138,8 @@ Result<Difference> compare_state(CheckpointStore& store, const storage::Manifest
   for (int block = 0; block < run.blocks(); ++block) {
     const trainer::StageState here = stored_part(manifest, run.state(block));
     const trainer::StageState there = room_like(here);
-    EVERSTEP_TRY(restore_stage(store.files(), manifest, options.model, options.accumulation, run.layout(block), there,
-                               kThreads));
+    EVERSTEP_TRY(trainer::restore_stage(store.files(), manifest, options.model, options.accumulation, run.layout(block),
+                                        there, kThreads));
     const auto committed = state_tensors(options.model, options.accumulation, run.layout(block), there);
     const auto replayed = state_tensors(options.model, options.accumulation, run.layout(block), here);
     const Difference found = exact ? compare_bits(committed, replayed) : compare_norms(committed, replayed);

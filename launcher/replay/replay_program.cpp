@@ -4,8 +4,8 @@
 
 #include "launcher/command_program.h"
 #include "launcher/commands/job_directory.h"
-#include "launcher/replay/replay_spec.h"
 #include "launcher/replay/replay.h"
+#include "launcher/replay/replay_spec.h"
 #include "launcher/train/stage_hooks.h"
 #include "launcher/train/worker_process.h"
 #include "trainer/torch/torch_stage.h"

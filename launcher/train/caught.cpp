@@ -3,7 +3,7 @@
 #include <new>
 #include <string>
 
-namespace everstep::launcher {
+namespace everstep::trainer {
 
 Error error_of(const std::exception_ptr& exception) {
   try {
@@ -18,4 +18,4 @@ Error error_of(const std::exception_ptr& exception) {
   }
 }
 
-}  // namespace everstep::launcher
+}  // namespace everstep::trainer

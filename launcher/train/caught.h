@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 
-namespace everstep::launcher {
+namespace everstep::trainer {
 
 // What the exception comes to for whoever can go on without the work it ended.
 Error error_of(const std::exception_ptr& exception);
@@ -21,4 +21,4 @@ auto caught(Work&& work) -> decltype(work()) {
   }
 }
 
-}  // namespace everstep::launcher
+}  // namespace everstep::trainer

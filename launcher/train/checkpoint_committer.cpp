@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "launcher/train/caught.h"
 
-namespace everstep::launcher {
+namespace everstep::trainer {
 namespace {
 
 using storage::CatalogEntry;
@@ -34,7 +34,8 @@ Verdict::Kind verdict_after_failure(const storage::HeadStore& store, const Check
 }  // namespace
 
 CheckpointCommitter::CheckpointCommitter(RunFacts run, int workers, storage::RetentionOptions retention,
-                                         storage::CatalogPorts ports, std::optional<CatalogEntry> parent, Curve* curve)
+                                         storage::CatalogPorts ports, std::optional<CatalogEntry> parent,
+                                         CurveSink* curve)
     : run_(std::move(run)),
       workers_(workers),
       retention_(retention),
@@ -135,10 +136,10 @@ void CheckpointCommitter::answer_after(const FromRank& message, const Error& err
 }
 
 // All workers compute with the same libraries: they are of one build.
-void CheckpointCommitter::handle(int, const Hello& hello) {
+void CheckpointCommitter::handle(int, const Libraries& libraries) {
   if (std::exchange(has_told_libraries_, true)) return;
   storage::Settings& provenance = run_.provenance;
-  provenance.insert(provenance.end(), hello.libraries.begin(), hello.libraries.end());
+  provenance.insert(provenance.end(), libraries.settings.begin(), libraries.settings.end());
   std::sort(provenance.begin(), provenance.end());
 }
 
@@ -294,4 +295,4 @@ std::string CheckpointCommitter::event_of(const storage::Manifest& manifest, dou
       .text();
 }
 
-}  // namespace everstep::launcher
+}  // namespace everstep::trainer

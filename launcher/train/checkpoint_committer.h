@@ -12,11 +12,10 @@
 #include <vector>
 
 #include "launcher/train/commit_assembly.h"
-#include "launcher/train/control_message.h"
-#include "launcher/train/curve.h"
+#include "launcher/train/save_word.h"
 #include "storage/catalog.h"
 
-namespace everstep::launcher {
+namespace everstep::trainer {
 
 struct CheckpointCounts {
   std::int64_t saved = 0;
@@ -27,6 +26,22 @@ struct CheckpointCounts {
   bool operator==(const CheckpointCounts&) const = default;
 };
 
+// The loss curve of a job, kept beside its checkpoints. Called by the committer's thread.
+class CurveSink {
+ public:
+  virtual ~CurveSink() = default;
+
+  // Brings the curve to `newest`, if that is HEAD; does nothing if it is not. `committed` is the ledger segment that
+  // came with it, if it was committed just now. After a failure the next call makes up for it.
+  virtual Status follow(const storage::CatalogPorts& ports, const storage::CatalogEntry& newest,
+                        const storage::LedgerSegment* committed) = 0;
+};
+
+// What a worker computes with, for the provenance of checkpoints.
+struct Libraries {
+  storage::Settings settings;
+};
+
 // Makes checkpoints of what the workers wrote: once all have told of their shards it commits, removes what retention
 // lets go, and tells its verdict. One that a worker could not write is abandoned; the next one is tried. It works on a
 // thread of its own, because a disk may take seconds; what it says is fetched by the supervisor's loop.
@@ -35,14 +50,14 @@ class CheckpointCommitter {
   // `parent` is what the run resumed from. `curve` is kept up with what is committed; nullptr: none is. The ports must
   // be fit for another thread and outlive this, and so must the curve.
   CheckpointCommitter(RunFacts run, int workers, storage::RetentionOptions retention, storage::CatalogPorts ports,
-                      std::optional<storage::CatalogEntry> parent, Curve* curve = nullptr);
+                      std::optional<storage::CatalogEntry> parent, CurveSink* curve = nullptr);
   CheckpointCommitter(const CheckpointCommitter&) = delete;
   CheckpointCommitter& operator=(const CheckpointCommitter&) = delete;
   // Settles what it was told: a checkpoint whose shards are all durable is committed even if a worker died since.
   ~CheckpointCommitter();
 
   // What workers said. Never waits.
-  using FromRank = std::variant<Hello, ShardSaved, SaveFailed, SaveSkipped>;
+  using FromRank = std::variant<Libraries, ShardSaved, SaveFailed, SaveSkipped>;
   void take(int rank, FromRank message);
 
   struct News {
@@ -69,7 +84,7 @@ class CheckpointCommitter {
   void run();
   bool answer_again(const storage::CheckpointName& name);
   void answer_after(const FromRank& message, const Error& error);
-  void handle(int rank, const Hello& hello);
+  void handle(int rank, const Libraries& libraries);
   void handle(int rank, const ShardSaved& saved);
   void handle(int rank, const SaveFailed& failed);
   void handle(int rank, const SaveSkipped& skipped);
@@ -96,7 +111,7 @@ class CheckpointCommitter {
   storage::CatalogPorts ports_;
   storage::Catalog catalog_;
   std::optional<storage::CatalogEntry> parent_;
-  Curve* const curve_;
+  CurveSink* const curve_;
   std::optional<Collection> collection_;
   std::optional<Verdict> settled_;  // the last one
   std::optional<Error> overtaken_;  // another run commits to this job: this one saves no more
@@ -115,4 +130,4 @@ class CheckpointCommitter {
   std::thread thread_;
 };
 
-}  // namespace everstep::launcher
+}  // namespace everstep::trainer

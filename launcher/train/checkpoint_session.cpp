@@ -145,12 +145,12 @@ Outcome open_session(const Config& config, const TrainRequest& request, const Tr
   return failure;
 }
 
-RunFacts facts_of(const CheckpointSession& session, const TrainRequest& request, const TrainPlan& plan) {
-  RunFacts facts;
+trainer::RunFacts facts_of(const CheckpointSession& session, const TrainRequest& request, const TrainPlan& plan) {
+  trainer::RunFacts facts;
   facts.job = request.checkpoints->store.job;
   facts.lineage = session.lineage;
   facts.generation = session.generation;
-  facts.plan = stored_plan(plan.plan);
+  facts.plan = trainer::stored_plan(plan.plan);
   facts.plan_text = scheduler::plan_text(plan.plan);
   facts.blocks = request.options.model.blocks();
   facts.accumulation = trainer::accumulation_name(request.options.accumulation);
@@ -167,8 +167,8 @@ std::string resumed_event(const CheckpointSession& session, const TrainPlan& pla
   return LogLine("resumed")
       .add("step", manifest.version.value)
       .add("position", manifest.name.position.value)
-      .add("kind", to_string(cut_kind_of(manifest)))
-      .add("plan", manifest.plan == stored_plan(plan.plan) ? "same" : "changed")
+      .add("kind", to_string(trainer::cut_kind_of(manifest)))
+      .add("plan", manifest.plan == trainer::stored_plan(plan.plan) ? "same" : "changed")
       .add("pipeline", session.continues_live ? "continued"
                        : is_live              ? "flushed"
                                               : "empty")

@@ -34,7 +34,7 @@ Outcome open_session(const Config& config, const TrainRequest& request, const Tr
                      Streams& streams, CheckpointSession& session);
 
 // What all its checkpoints have in common.
-RunFacts facts_of(const CheckpointSession& session, const TrainRequest& request, const TrainPlan& plan);
+trainer::RunFacts facts_of(const CheckpointSession& session, const TrainRequest& request, const TrainPlan& plan);
 
 // About the start of a run that goes on: `event=resumed step=… position=… kind=live plan=same pipeline=continued`.
 std::string resumed_event(const CheckpointSession& session, const TrainPlan& plan);

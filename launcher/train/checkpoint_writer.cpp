@@ -10,18 +10,18 @@
 #include "launcher/train/parallel.h"
 #include "trainer/state_tensors.h"
 
-namespace everstep::launcher {
+namespace everstep::trainer {
 namespace {
 
 using storage::FileRecord;
 using storage::StateKind;
 using Clock = std::chrono::steady_clock;
 
-storage::CheckpointName name_of(const trainer::StagedCut& cut, Generation generation) {
+storage::CheckpointName name_of(const StagedCut& cut, Generation generation) {
   return {generation, cut.position, cut.nonce};
 }
 
-storage::LedgerEntry entry_of(const trainer::WindowHistory& window) {
+storage::LedgerEntry entry_of(const WindowHistory& window) {
   storage::LedgerEntry entry;
   entry.window = window.window;
   entry.first = window.first;
@@ -77,7 +77,7 @@ bool CheckpointWriter::idle() {
   return stage_ == Stage::kIdle;
 }
 
-void CheckpointWriter::save(trainer::StagedCut cut) {
+void CheckpointWriter::save(StagedCut cut) {
   {
     const std::scoped_lock lock(mutex_);
     EVERSTEP_CHECK(stage_ == Stage::kIdle, "a cut is handed over to an idle writer");
@@ -117,7 +117,7 @@ void CheckpointWriter::run() {
     changed_.wait(lock, [this] { return closing_ || cut_; });
     if (closing_) return;
     // Its buffers are in use until the stage is idle again.
-    const trainer::StagedCut cut = *std::move(cut_);
+    const StagedCut cut = *std::move(cut_);
     cut_.reset();
     lock.unlock();
     save_part(cut);
@@ -128,7 +128,7 @@ void CheckpointWriter::run() {
 }
 
 // Another worker may have failed meanwhile: then there is a verdict already, and nothing to tell.
-void CheckpointWriter::save_part(const trainer::StagedCut& cut) {
+void CheckpointWriter::save_part(const StagedCut& cut) {
   const auto start = Clock::now();
   const storage::CheckpointName name = name_of(cut, setup_.generation);
   const auto shard = caught([&] { return write(cut); });
@@ -144,14 +144,14 @@ void CheckpointWriter::save_part(const trainer::StagedCut& cut) {
   }
 }
 
-std::vector<trainer::WindowHistory> CheckpointWriter::uncommitted() {
+std::vector<WindowHistory> CheckpointWriter::uncommitted() {
   const std::scoped_lock lock(mutex_);
   return history_;
 }
 
 Status CheckpointWriter::check_history() const {
   std::int64_t minibatches = 0;
-  for (const trainer::WindowHistory& entry : history_) minibatches += std::ssize(entry.losses);
+  for (const WindowHistory& entry : history_) minibatches += std::ssize(entry.losses);
   if (largest_history_bytes(std::ssize(history_), minibatches) <= kLargestHistory) return {};
   return Error{
       ErrorCode::kUnavailable,
@@ -159,7 +159,7 @@ Status CheckpointWriter::check_history() const {
       "this run cannot save any more: resume from its last checkpoint"};
 }
 
-Result<storage::WriterTag> CheckpointWriter::write(const trainer::StagedCut& cut) {
+Result<storage::WriterTag> CheckpointWriter::write(const StagedCut& cut) {
   if (!cut.usable) {
     return Error{ErrorCode::kUnavailable, "a gradient of the window could not be represented", "the next one will do"};
   }
@@ -180,9 +180,8 @@ Result<storage::WriterTag> CheckpointWriter::write(const trainer::StagedCut& cut
   return tag;
 }
 
-Result<std::vector<FileRecord>> CheckpointWriter::write_files(const trainer::StagedCut& cut) {
-  std::vector<storage::BlockState> states =
-      trainer::block_states(setup_.model, setup_.accumulation, cut, setup_.generation);
+Result<std::vector<FileRecord>> CheckpointWriter::write_files(const StagedCut& cut) {
+  std::vector<storage::BlockState> states = block_states(setup_.model, setup_.accumulation, cut, setup_.generation);
   std::vector<FileRecord> records;
   std::vector<storage::BlockState> to_write;
   for (storage::BlockState& state : states) {
@@ -207,7 +206,7 @@ Result<std::vector<FileRecord>> CheckpointWriter::write_files(const trainer::Sta
   return records;
 }
 
-storage::Shard CheckpointWriter::shard_of(const trainer::StagedCut& cut, std::vector<FileRecord> files) {
+storage::Shard CheckpointWriter::shard_of(const StagedCut& cut, std::vector<FileRecord> files) {
   storage::Shard shard;
   shard.job = setup_.job;
   shard.lineage = setup_.lineage;
@@ -217,7 +216,7 @@ storage::Shard CheckpointWriter::shard_of(const trainer::StagedCut& cut, std::ve
   shard.began_drained = cut.began_drained;
   shard.validation_loss = cut.validation_loss;
   shard.files = std::move(files);
-  for (const trainer::MinibatchLoss& loss : cut.losses) shard.window_losses.push_back({loss.minibatch, loss.loss});
+  for (const MinibatchLoss& loss : cut.losses) shard.window_losses.push_back({loss.minibatch, loss.loss});
   std::sort(shard.window_losses.begin(), shard.window_losses.end(),
             [](const auto& a, const auto& b) { return a.minibatch < b.minibatch; });
   if (setup_.rank == 0) std::transform(history_.begin(), history_.end(), std::back_inserter(shard.history), entry_of);
@@ -277,4 +276,4 @@ bool CheckpointWriter::is_broken_off() {
 
 storage::WriterTag CheckpointWriter::new_tag() const { return {incarnation_, std::random_device{}()}; }
 
-}  // namespace everstep::launcher
+}  // namespace everstep::trainer

@@ -9,14 +9,14 @@
 #include <thread>
 #include <vector>
 
-#include "launcher/train/control_message.h"
+#include "launcher/train/save_word.h"
 #include "storage/catalog.h"
 #include "storage/documents.h"
 #include "storage/ledger.h"
 #include "storage/shard.h"
 #include "trainer/checkpoint.h"
 
-namespace everstep::launcher {
+namespace everstep::trainer {
 
 // What a writer must know about its run.
 struct WriterSetup {
@@ -25,8 +25,8 @@ struct WriterSetup {
   Generation generation;
   int rank = 0;     // worker 0 tells the history of windows
   int threads = 1;  // for files
-  trainer::ModelConfig model;
-  trainer::Accumulation accumulation = trainer::Accumulation::kFloat;
+  ModelConfig model;
+  Accumulation accumulation = Accumulation::kFloat;
 };
 
 // What so many windows of so many minibatches take at most as text in one document, and how much of it is allowed: a
@@ -38,12 +38,12 @@ inline constexpr std::uint64_t kLargestHistory = storage::kLargestDocument / 4 *
 Error last_save_failed();
 
 // Writes one worker's part of checkpoints on a thread of its own: the files, then the shard document that names them,
-// then word to the supervisor, whose verdict it waits for before it is idle again. A file of the checkpoint committed
+// then word to whoever commits, whose verdict it waits for before it is idle again. A file of the checkpoint committed
 // last by this run is named again instead of written if it holds the same version. Files of an abandoned save are
 // removed, so that a full disk does not fill further with every try.
-class CheckpointWriter final : public trainer::CheckpointSink {
+class CheckpointWriter final : public CheckpointSink {
  public:
-  using Tell = std::function<void(const FromWorker&)>;
+  using Tell = std::function<void(const SaveWord&)>;
 
   // The ports are of the job's directory; they and `tell` must be fit for any thread.
   CheckpointWriter(WriterSetup setup, storage::CatalogPorts ports, Tell tell);
@@ -53,7 +53,7 @@ class CheckpointWriter final : public trainer::CheckpointSink {
   ~CheckpointWriter() override;
 
   bool idle() override;
-  void save(trainer::StagedCut cut) override;
+  void save(StagedCut cut) override;
   void skipped(Position position) override;
   Status finish() override;
 
@@ -61,7 +61,7 @@ class CheckpointWriter final : public trainer::CheckpointSink {
   void break_off();
 
   // What was handed over and no checkpoint has committed, as far as this writer knows.
-  std::vector<trainer::WindowHistory> uncommitted();
+  std::vector<WindowHistory> uncommitted();
 
   // From any thread. A verdict about another checkpoint than the one at hand is ignored.
   void take(const Verdict& verdict);
@@ -70,11 +70,11 @@ class CheckpointWriter final : public trainer::CheckpointSink {
   enum class Stage { kIdle, kWriting, kAwaitingVerdict };
 
   void run();
-  void save_part(const trainer::StagedCut& cut);
+  void save_part(const StagedCut& cut);
   Status check_history() const;
-  Result<storage::WriterTag> write(const trainer::StagedCut& cut);
-  Result<std::vector<storage::FileRecord>> write_files(const trainer::StagedCut& cut);
-  storage::Shard shard_of(const trainer::StagedCut& cut, std::vector<storage::FileRecord> files);
+  Result<storage::WriterTag> write(const StagedCut& cut);
+  Result<std::vector<storage::FileRecord>> write_files(const StagedCut& cut);
+  storage::Shard shard_of(const StagedCut& cut, std::vector<storage::FileRecord> files);
   const storage::FileRecord* reusable(const storage::FileRecord& wanted) const;
   std::optional<Verdict::Kind> await_verdict();
   void settle(Verdict::Kind verdict);
@@ -96,13 +96,13 @@ class CheckpointWriter final : public trainer::CheckpointSink {
   std::mutex mutex_;
   std::condition_variable changed_;
   Stage stage_ = Stage::kIdle;
-  std::optional<trainer::StagedCut> cut_;
-  storage::CheckpointName name_;                 // of the save at hand
-  std::vector<trainer::WindowHistory> history_;  // not committed yet; does not change while a save is at hand
+  std::optional<StagedCut> cut_;
+  storage::CheckpointName name_;        // of the save at hand
+  std::vector<WindowHistory> history_;  // not committed yet; does not change while a save is at hand
   std::optional<Verdict::Kind> verdict_;
   Status last_;
   bool closing_ = false;
   std::thread thread_;
 };
 
-}  // namespace everstep::launcher
+}  // namespace everstep::trainer

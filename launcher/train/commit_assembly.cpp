@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-namespace everstep::launcher {
+namespace everstep::trainer {
 namespace {
 
 using storage::CommitRequest;
@@ -204,9 +204,9 @@ Result<CommitRequest> assemble_commit(const RunFacts& run, const std::vector<Sha
   return request;
 }
 
-trainer::CutKind cut_kind_of(const storage::Manifest& manifest) {
-  if (manifest.has(storage::StateKind::kPrevious)) return trainer::CutKind::kLive;
-  return manifest.minibatches_into_window() > 0 ? trainer::CutKind::kInWindow : trainer::CutKind::kFlush;
+CutKind cut_kind_of(const storage::Manifest& manifest) {
+  if (manifest.has(storage::StateKind::kPrevious)) return CutKind::kLive;
+  return manifest.minibatches_into_window() > 0 ? CutKind::kInWindow : CutKind::kFlush;
 }
 
-}  // namespace everstep::launcher
+}  // namespace everstep::trainer

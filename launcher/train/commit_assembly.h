@@ -9,9 +9,8 @@
 #include "storage/catalog.h"
 #include "storage/shard.h"
 #include "trainer/checkpoint.h"
-#include "trainer/train_loop.h"
 
-namespace everstep::launcher {
+namespace everstep::trainer {
 
 // What all checkpoints of one run have in common.
 struct RunFacts {
@@ -39,6 +38,6 @@ Result<storage::CommitRequest> assemble_commit(const RunFacts& run, const std::v
                                                storage::WriterTag writer);
 
 // How the state of a checkpoint was taken.
-trainer::CutKind cut_kind_of(const storage::Manifest& manifest);
+CutKind cut_kind_of(const storage::Manifest& manifest);
 
-}  // namespace everstep::launcher
+}  // namespace everstep::trainer

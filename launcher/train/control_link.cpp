@@ -22,18 +22,18 @@ ControlLink::~ControlLink() {
 void ControlLink::send(const FromWorker& message) const {
   const bool is_news =
       std::holds_alternative<Alive>(message) || std::holds_alternative<Validation>(message) ||
-      std::holds_alternative<SaveSkipped>(message) || std::holds_alternative<trainer::StepReport>(message) ||
+      std::holds_alternative<trainer::SaveSkipped>(message) || std::holds_alternative<trainer::StepReport>(message) ||
       std::holds_alternative<ElasticStep>(message) || std::holds_alternative<GenerationChanged>(message) ||
       std::holds_alternative<WorkerNote>(message);
   socket_.send(encode(message), is_news ? ControlSocket::WhenFull::kDrop : ControlSocket::WhenFull::kWait);
 }
 
-void ControlLink::set_verdict_taker(std::function<void(const Verdict&)> taker) {
+void ControlLink::set_verdict_taker(std::function<void(const trainer::Verdict&)> taker) {
   const std::scoped_lock lock(mutex_);
   take_verdict_ = std::move(taker);
 }
 
-void ControlLink::take(const Verdict& verdict) {
+void ControlLink::take(const trainer::Verdict& verdict) {
   const std::scoped_lock lock(mutex_);
   if (take_verdict_) take_verdict_(verdict);
 }

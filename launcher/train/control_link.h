@@ -33,20 +33,20 @@ class ControlLink {
 
   // Who is told the verdicts, on the link's own thread; nobody with an empty function. Returns when a call that is
   // under way has ended.
-  void set_verdict_taker(std::function<void(const Verdict&)> taker);
+  void set_verdict_taker(std::function<void(const trainer::Verdict&)> taker);
 
  private:
   void listen();
   void take(const Start& start) { start_.set_value(start); }
   void take(const Stop&) { stop_requested_ = true; }
-  void take(const Verdict& verdict);
+  void take(const trainer::Verdict& verdict);
 
   ControlSocket socket_;
   std::function<void()> on_orphaned_;
   std::promise<Start> start_;
   std::atomic<bool> stop_requested_{false};
   std::mutex mutex_;
-  std::function<void(const Verdict&)> take_verdict_;
+  std::function<void(const trainer::Verdict&)> take_verdict_;
   std::atomic<bool> is_closing_{false};
   std::thread thread_;
 };

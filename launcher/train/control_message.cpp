@@ -79,20 +79,22 @@ Json with_error(Json json, const Error& error) {
 
 Json to_json(const Error& error) { return with_error(typed("error"), error); }
 
-Json to_json(const ShardSaved& saved) {
+Json to_json(const trainer::ShardSaved& saved) {
   return typed("shard_saved")
       .set("checkpoint", to_string(saved.checkpoint))
       .set("shard", to_string(saved.shard))
       .set("seconds", saved.seconds);
 }
 
-Json to_json(const SaveFailed& failed) {
+Json to_json(const trainer::SaveFailed& failed) {
   return with_error(typed("save_failed").set("checkpoint", to_string(failed.checkpoint)), failed.error);
 }
 
-Json to_json(const SaveSkipped& skipped) { return typed("save_skipped").set("position", skipped.position.value); }
+Json to_json(const trainer::SaveSkipped& skipped) {
+  return typed("save_skipped").set("position", skipped.position.value);
+}
 
-Json to_json(const Verdict& verdict) {
+Json to_json(const trainer::Verdict& verdict) {
   return typed("verdict")
       .set("checkpoint", to_string(verdict.checkpoint))
       .set("kind", kVerdicts.at(static_cast<std::size_t>(verdict.kind)));
@@ -150,12 +152,13 @@ class Members {
     return parsed<storage::WriterTag>(name, "a writer's tag", storage::parse_writer_tag);
   }
 
-  Verdict::Kind verdict(std::string_view name) {
-    return parsed<Verdict::Kind>(name, "a verdict", [](std::string_view text) -> std::optional<Verdict::Kind> {
-      const auto* const found = std::find(kVerdicts.begin(), kVerdicts.end(), text);
-      if (found == kVerdicts.end()) return std::nullopt;
-      return static_cast<Verdict::Kind>(found - kVerdicts.begin());
-    });
+  trainer::Verdict::Kind verdict(std::string_view name) {
+    return parsed<trainer::Verdict::Kind>(
+        name, "a verdict", [](std::string_view text) -> std::optional<trainer::Verdict::Kind> {
+          const auto* const found = std::find(kVerdicts.begin(), kVerdicts.end(), text);
+          if (found == kVerdicts.end()) return std::nullopt;
+          return static_cast<trainer::Verdict::Kind>(found - kVerdicts.begin());
+        });
   }
 
   storage::Settings settings(std::string_view name) {
@@ -281,10 +284,10 @@ Result<FromWorker> decode_from_worker(std::string_view text) {
       return Finished{members.integer("steps"), members.integer("skipped"), members.integer("peak_bytes")};
     }
     if (type == "shard_saved") {
-      return ShardSaved{members.checkpoint("checkpoint"), members.writer("shard"), members.number("seconds")};
+      return trainer::ShardSaved{members.checkpoint("checkpoint"), members.writer("shard"), members.number("seconds")};
     }
-    if (type == "save_failed") return SaveFailed{members.checkpoint("checkpoint"), read_error(members)};
-    if (type == "save_skipped") return SaveSkipped{{members.integer("position")}};
+    if (type == "save_failed") return trainer::SaveFailed{members.checkpoint("checkpoint"), read_error(members)};
+    if (type == "save_skipped") return trainer::SaveSkipped{{members.integer("position")}};
     if (type == "error") return read_error(members);
     return std::nullopt;
   });
@@ -294,7 +297,7 @@ Result<ToWorker> decode_to_worker(std::string_view text) {
   return decode<ToWorker>(text, [](const std::string& type, Members& members) -> std::optional<ToWorker> {
     if (type == "start") return Start{members.list_of_bytes("addresses")};
     if (type == "stop") return Stop{};
-    if (type == "verdict") return Verdict{members.checkpoint("checkpoint"), members.verdict("kind")};
+    if (type == "verdict") return trainer::Verdict{members.checkpoint("checkpoint"), members.verdict("kind")};
     return std::nullopt;
   });
 }

@@ -9,6 +9,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "launcher/train/save_word.h"
 #include "storage/manifest.h"
 #include "trainer/train_loop.h"
 
@@ -46,30 +47,6 @@ struct Finished {
   std::int64_t peak_bytes = 0;  // of memory, above what it had before the training
 
   bool operator==(const Finished&) const = default;
-};
-
-// From every worker: its part of that checkpoint is durable, and described by the shard document of that writer.
-struct ShardSaved {
-  storage::CheckpointName checkpoint;
-  storage::WriterTag shard;
-  double seconds = 0;  // since the cut
-
-  bool operator==(const ShardSaved&) const = default;
-};
-
-// From a worker that could not write its part.
-struct SaveFailed {
-  storage::CheckpointName checkpoint;
-  Error error;
-
-  bool operator==(const SaveFailed&) const = default;
-};
-
-// From worker 0: a save was due there, but not all workers were done with the last one.
-struct SaveSkipped {
-  Position position;
-
-  bool operator==(const SaveSkipped&) const = default;
 };
 
 // From the workers of an elastic job, all with the same numbers: an update of that generation.
@@ -113,9 +90,10 @@ struct WorkerNote {
   bool operator==(const WorkerNote&) const = default;
 };
 
-// A StepReport comes from worker 0 alone, since all have the same. An Error is a worker's last word.
-using FromWorker = std::variant<Hello, Alive, trainer::StepReport, Validation, ShardSaved, SaveFailed, SaveSkipped,
-                                ElasticStep, GenerationChanged, WorkerNote, Finished, Error>;
+// Words about checkpoints are the trainer's. A StepReport comes from worker 0 alone, since all have the same. An Error
+// is a worker's last word.
+using FromWorker = std::variant<Hello, Alive, trainer::StepReport, Validation, trainer::ShardSaved, trainer::SaveFailed,
+                                trainer::SaveSkipped, ElasticStep, GenerationChanged, WorkerNote, Finished, Error>;
 
 // To every worker, once all said hello: the addresses by rank.
 struct Start {
@@ -129,21 +107,7 @@ struct Stop {
   bool operator==(const Stop&) const = default;
 };
 
-// To every worker: what became of the checkpoint that they wrote.
-struct Verdict {
-  enum class Kind {
-    kCommitted,
-    kAbandoned,  // and never will be: its files may go
-    kUnknown,    // the commit may have happened: its files must stay
-  };
-
-  storage::CheckpointName checkpoint;
-  Kind kind = Kind::kAbandoned;
-
-  bool operator==(const Verdict&) const = default;
-};
-
-using ToWorker = std::variant<Start, Stop, Verdict>;
+using ToWorker = std::variant<Start, Stop, trainer::Verdict>;
 
 std::string encode(const FromWorker& message);
 std::string encode(const ToWorker& message);

@@ -10,6 +10,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "launcher/train/checkpoint_committer.h"
 #include "storage/catalog.h"
 #include "trainer/train_loop.h"
 
@@ -26,7 +27,7 @@ std::string curve_path(const std::string& job_directory, std::uint64_t lineage);
 // from, and one that was torn, are cut off. A lock and a look at HEAD keep a committer that was overtaken away.
 //
 // note() is for the training's thread, follow() for the committer's.
-class Curve {
+class Curve final : public trainer::CurveSink {
  public:
   // `learning_rate` is that of an update; `job_directory` where the store's files are.
   Curve(std::string job_directory, std::uint64_t lineage, std::function<double(std::int64_t step)> learning_rate);
@@ -36,10 +37,8 @@ class Curve {
   void note(Generation generation, const trainer::StepReport& report);
   void note_validation(std::int64_t step, double loss);
 
-  // Brings the file to `newest`, if that is HEAD; does nothing if it is not. `committed` is the ledger segment that
-  // came with it, if it was committed just now. After a failure the next call makes up for it.
   Status follow(const storage::CatalogPorts& ports, const storage::CatalogEntry& newest,
-                const storage::LedgerSegment* committed);
+                const storage::LedgerSegment* committed) override;
 
  private:
   struct Noted {

@@ -8,7 +8,7 @@
 
 #include "launcher/train/caught.h"
 
-namespace everstep::launcher {
+namespace everstep::trainer {
 
 int file_threads(int workers) {
   constexpr int kMost = 4;
@@ -42,4 +42,4 @@ Status for_each_in_parallel(std::size_t count, int threads, const std::function<
   return first;
 }
 
-}  // namespace everstep::launcher
+}  // namespace everstep::trainer

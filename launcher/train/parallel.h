@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 
-namespace everstep::launcher {
+namespace everstep::trainer {
 
 // How many threads one of so many workers on this host may use for files beside its training: at least 1, at most 4.
 int file_threads(int workers);
@@ -15,4 +15,4 @@ int file_threads(int workers);
 // one.
 Status for_each_in_parallel(std::size_t count, int threads, const std::function<Status(std::size_t)>& task);
 
-}  // namespace everstep::launcher
+}  // namespace everstep::trainer

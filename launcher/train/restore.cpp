@@ -5,11 +5,11 @@
 #include "launcher/train/parallel.h"
 #include "storage/reshard.h"
 
-namespace everstep::launcher {
+namespace everstep::trainer {
 namespace {
 
 Status fill(const storage::FilePorts& ports, const storage::Manifest& manifest, const storage::FileFetch& fetch,
-            const std::vector<trainer::StateTensor>& tensors) {
+            const std::vector<StateTensor>& tensors) {
   const auto file = load_block_file(ports, manifest.job, manifest.lineage, fetch.file);
   if (!file) return file.error();
   for (const storage::FileFetch::Part& part : fetch.parts) {
@@ -31,17 +31,16 @@ Result<storage::CatalogEntry> find_checkpoint(const storage::Catalog& catalog, c
   return Error{ErrorCode::kDataLoss, "the checkpoint to resume from is gone", "leave the checkpoint directory alone"};
 }
 
-Status restore_stage(const storage::FilePorts& ports, const storage::Manifest& manifest,
-                     const trainer::ModelConfig& model, trainer::Accumulation accumulation,
-                     const trainer::StageLayout& layout, const trainer::StageState& state, int threads) {
-  const std::vector<trainer::StateTensor> tensors = state_tensors(model, accumulation, layout, state);
+Status restore_stage(const storage::FilePorts& ports, const storage::Manifest& manifest, const ModelConfig& model,
+                     Accumulation accumulation, const StageLayout& layout, const StageState& state, int threads) {
+  const std::vector<StateTensor> tensors = state_tensors(model, accumulation, layout, state);
   std::vector<storage::WantedTensor> wanted;
   wanted.reserve(tensors.size());
-  for (const trainer::StateTensor& tensor : tensors) wanted.push_back(tensor.stored);
+  for (const StateTensor& tensor : tensors) wanted.push_back(tensor.stored);
   const auto fetches = reshard(manifest, wanted);
   if (!fetches) return fetches.error();
   return for_each_in_parallel(fetches->size(), threads,
                               [&](std::size_t i) { return fill(ports, manifest, (*fetches)[i], tensors); });
 }
 
-}  // namespace everstep::launcher
+}  // namespace everstep::trainer

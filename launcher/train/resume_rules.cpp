@@ -127,7 +127,7 @@ trainer::ResumePoint resume_point(const storage::Manifest& manifest, const sched
   point.version = manifest.version;
   point.applied = manifest.applied;
   point.skipped_in_a_row = skipped_before(manifest);
-  point.continues_live = manifest.has(storage::StateKind::kPrevious) && manifest.plan == stored_plan(plan);
+  point.continues_live = manifest.has(storage::StateKind::kPrevious) && manifest.plan == trainer::stored_plan(plan);
   for (const auto& [minibatch, loss] : manifest.window_losses) point.losses.push_back({minibatch, loss});
   return point;
 }

@@ -19,14 +19,14 @@ Json plan_json(const scheduler::Plan& plan) {
   return json.set("width", plan.width).set("window", plan.window).set("cuts", std::move(cuts));
 }
 
-Json checkpoints_json(const CheckpointCounts& counts) {
+Json checkpoints_json(const trainer::CheckpointCounts& counts) {
   Json json = Json::object();
   json.set("saved", counts.saved).set("skipped", counts.skipped).set("failed", counts.failed);
   return json.set("last_step", counts.last_step ? Json(*counts.last_step) : Json(nullptr));
 }
 
 // "step 120, 12 saved, 1 skipped, 0 failed"
-std::string checkpoints_text(const CheckpointCounts& counts) {
+std::string checkpoints_text(const trainer::CheckpointCounts& counts) {
   return (counts.last_step ? "step " + std::to_string(*counts.last_step) : "none") + ", " +
          std::to_string(counts.saved) + " saved, " + std::to_string(counts.skipped) + " skipped, " +
          std::to_string(counts.failed) + " failed";
@@ -102,7 +102,7 @@ std::string idle_summary_json(const storage::Manifest& last) {
   Json json = Json::object();
   json.set("steps", last.version.value).set("loss", last.loss ? finite_or_null(*last.loss) : Json(nullptr));
   json.set("validation_loss", last.validation_loss ? finite_or_null(*last.validation_loss) : Json(nullptr));
-  CheckpointCounts counts;
+  trainer::CheckpointCounts counts;
   counts.last_step = last.version.value;
   return storage::to_text(json.set("checkpoints", checkpoints_json(counts)), 0);
 }

@@ -26,8 +26,8 @@ struct RunSummary {
   std::int64_t peak_bytes = 0;       // on the fullest worker, above what it had before the training; 0: nobody said
   std::int64_t predicted_bytes = 0;  // the same as the plan expected it
   scheduler::Plan plan;
-  std::optional<CheckpointCounts> checkpoints;  // nothing: none were asked for
-  std::optional<ElasticCounts> elastic;         // nothing: the workers were fixed
+  std::optional<trainer::CheckpointCounts> checkpoints;  // nothing: none were asked for
+  std::optional<ElasticCounts> elastic;                  // nothing: the workers were fixed
   std::string output;
   std::string resume{};  // the command that goes on; empty: all steps are made, or there is nothing to go on with
 };

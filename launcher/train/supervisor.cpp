@@ -51,7 +51,7 @@ class Supervisor {
 
   void pass_on_news() {
     if (supervision_.committer == nullptr) return;
-    for (const CheckpointCommitter::News& news : supervision_.committer->take_news()) {
+    for (const trainer::CheckpointCommitter::News& news : supervision_.committer->take_news()) {
       if (news.verdict) group_.send(*news.verdict);
       if (!news.event.empty()) supervision_.on_event(news.event);
     }
@@ -82,7 +82,7 @@ class Supervisor {
       return;
     }
     worker.address = hello.address;
-    tell_committer(worker, hello);
+    tell_committer(worker, trainer::Libraries{hello.libraries});
     const bool all_here = std::ranges::none_of(workers_, &std::string::empty, &Worker::address);
     if (!all_here) return;
     Start start;
@@ -99,9 +99,9 @@ class Supervisor {
   void take(Worker&, const WorkerNote&) {}
   void take(Worker&, const trainer::StepReport& report) { supervision_.on_step(report); }
   void take(Worker&, const Validation& validation) { supervision_.on_validation(validation); }
-  void take(Worker& worker, const ShardSaved& saved) { tell_committer(worker, saved); }
-  void take(Worker& worker, const SaveFailed& failed) { tell_committer(worker, failed); }
-  void take(Worker& worker, const SaveSkipped& skipped) { tell_committer(worker, skipped); }
+  void take(Worker& worker, const trainer::ShardSaved& saved) { tell_committer(worker, saved); }
+  void take(Worker& worker, const trainer::SaveFailed& failed) { tell_committer(worker, failed); }
+  void take(Worker& worker, const trainer::SaveSkipped& skipped) { tell_committer(worker, skipped); }
   void take(Worker& worker, const Finished& finished) { worker.fate.finished = finished; }
   void take(Worker& worker, const Error& error) { worker.fate.error = error; }
 

@@ -23,7 +23,7 @@ struct Supervision {
   std::function<void(const Validation&)> on_validation;
   std::function<void(int signal)> on_stop_request;  // the first signal that asks to leave
 
-  CheckpointCommitter* committer = nullptr;                  // nothing: there are no checkpoints
+  trainer::CheckpointCommitter* committer = nullptr;         // nothing: there are no checkpoints
   std::function<void(const std::string& event)> on_event{};  // for the log
 };
 

@@ -125,10 +125,10 @@ class RequestReader {
 // Half of what a checkpoint can hold, so that one save may fail. A window has at least one round.
 Outcome check_interval(const Config& config, const trainer::CheckpointPolicy& policy, std::int64_t window) {
   const std::int64_t windows = std::max<std::int64_t>(policy.every_updates, policy.every_rounds);
-  if (largest_history_bytes(windows, windows * window) <= kLargestHistory / 2) return {};
+  if (trainer::largest_history_bytes(windows, windows * window) <= trainer::kLargestHistory / 2) return {};
   return config.reject("checkpoint-every", "a checkpoint cannot hold the losses of so many minibatches",
                        "with --window=" + std::to_string(window) + " at most " +
-                           std::to_string(kLargestHistory / 2 / largest_history_bytes(1, window)));
+                           std::to_string(trainer::kLargestHistory / 2 / trainer::largest_history_bytes(1, window)));
 }
 
 }  // namespace

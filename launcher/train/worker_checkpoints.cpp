@@ -10,7 +10,7 @@
 namespace everstep::launcher {
 namespace {
 
-int threads_of(const TrainPlan& plan) { return file_threads(static_cast<int>(plan.plan.workers.size())); }
+int threads_of(const TrainPlan& plan) { return trainer::file_threads(static_cast<int>(plan.plan.workers.size())); }
 
 }  // namespace
 
@@ -20,7 +20,7 @@ Result<std::unique_ptr<WorkerCheckpoints>> WorkerCheckpoints::open(const TrainRe
   if (!store) return store.error();
   std::optional<storage::CatalogEntry> start;
   if (identity.start_from) {
-    auto found = find_checkpoint((*store)->catalog(), *identity.start_from);
+    auto found = trainer::find_checkpoint((*store)->catalog(), *identity.start_from);
     if (!found) return found.error();
     start = std::move(found).value();
   }
@@ -36,14 +36,15 @@ WorkerCheckpoints::WorkerCheckpoints(const TrainRequest& request, const TrainPla
       link_(link),
       store_(std::move(store)),
       start_(std::move(start)),
-      writer_(writer_setup(request, plan, identity), store_->ports(),
-              [this](const FromWorker& message) { link_.send(message); }) {
-  link_.set_verdict_taker([this](const Verdict& verdict) { writer_.take(verdict); });
+      writer_(writer_setup(request, plan, identity), store_->ports(), [this](const trainer::SaveWord& word) {
+        std::visit([this](const auto& message) { link_.send(message); }, word);
+      }) {
+  link_.set_verdict_taker([this](const trainer::Verdict& verdict) { writer_.take(verdict); });
 }
 
-WriterSetup WorkerCheckpoints::writer_setup(const TrainRequest& request, const TrainPlan& plan,
-                                            const WorkerIdentity& identity) {
-  WriterSetup setup;
+trainer::WriterSetup WorkerCheckpoints::writer_setup(const TrainRequest& request, const TrainPlan& plan,
+                                                     const WorkerIdentity& identity) {
+  trainer::WriterSetup setup;
   setup.job = request.checkpoints->store.job;
   setup.lineage = identity.lineage;
   setup.generation = identity.generation;
@@ -64,8 +65,8 @@ void WorkerCheckpoints::add_hooks(trainer::TrainHooks& hooks) {
   if (!start_) return;
   hooks.restore = [this](const trainer::StageLayout& layout, const trainer::StageState& state) {
     const trainer::TrainOptions& options = request_.options;
-    return restore_stage(store_->files(), start_->manifest, options.model, options.accumulation, layout, state,
-                         threads_of(plan_));
+    return trainer::restore_stage(store_->files(), start_->manifest, options.model, options.accumulation, layout, state,
+                                  threads_of(plan_));
   };
 }
 

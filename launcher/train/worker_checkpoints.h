@@ -30,14 +30,15 @@ class WorkerCheckpoints {
   WorkerCheckpoints(const TrainRequest& request, const TrainPlan& plan, ControlLink& link,
                     std::unique_ptr<CheckpointStore> store, std::optional<storage::CatalogEntry> start,
                     const WorkerIdentity& identity);
-  static WriterSetup writer_setup(const TrainRequest& request, const TrainPlan& plan, const WorkerIdentity& identity);
+  static trainer::WriterSetup writer_setup(const TrainRequest& request, const TrainPlan& plan,
+                                           const WorkerIdentity& identity);
 
   const TrainRequest& request_;
   const TrainPlan& plan_;
   ControlLink& link_;
   std::unique_ptr<CheckpointStore> store_;
   std::optional<storage::CatalogEntry> start_;
-  CheckpointWriter writer_;
+  trainer::CheckpointWriter writer_;
 };
 
 }  // namespace everstep::launcher

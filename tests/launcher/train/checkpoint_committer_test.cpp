@@ -9,7 +9,7 @@
 
 #include "tests/launcher/train/checkpoint_parts.h"
 
-namespace everstep::launcher {
+namespace everstep::trainer {
 namespace {
 
 using testing::HasSubstr;
@@ -23,7 +23,7 @@ class Committer : public testing::Test {
   Committer() {
     for (int rank = 0; rank < 2; ++rank) {
       writers_.push_back(
-          std::make_unique<CheckpointWriter>(writer_setup(rank), store_.ports(), [this, rank](const FromWorker& word) {
+          std::make_unique<CheckpointWriter>(writer_setup(rank), store_.ports(), [this, rank](const SaveWord& word) {
             if (told_ + 1 == throw_at_) store_.hashing->throws = true;
             if (const auto* saved = std::get_if<ShardSaved>(&word)) committer_->take(rank, *saved);
             if (const auto* failed = std::get_if<SaveFailed>(&word)) committer_->take(rank, *failed);
@@ -42,13 +42,13 @@ class Committer : public testing::Test {
   }
 
   // Both workers save, and are told the verdict, which is returned.
-  Kind save(trainer::StagedCut first, trainer::StagedCut second) {
+  Kind save(StagedCut first, StagedCut second) {
     writers_[0]->save(std::move(first));
     writers_[1]->save(std::move(second));
     return pass_verdict_on();
   }
-  Kind save_at(std::int64_t version, std::uint32_t nonce, std::vector<trainer::WindowHistory> history) {
-    trainer::StagedCut first = staged_cut(0, version, nonce);
+  Kind save_at(std::int64_t version, std::uint32_t nonce, std::vector<WindowHistory> history) {
+    StagedCut first = staged_cut(0, version, nonce);
     first.history = std::move(history);
     return save(std::move(first), staged_cut(1, version, nonce));
   }
@@ -105,9 +105,9 @@ TEST_F(Committer, WaitsForTheLastShard) {
 
 TEST_F(Committer, AbandonsWhatAWorkerCouldNotWriteAndTriesTheNext) {
   ASSERT_EQ(save_at(1, 1, {finished_window(0)}), Kind::kCommitted);
-  trainer::StagedCut unusable = staged_cut(1, 2, 2);
+  StagedCut unusable = staged_cut(1, 2, 2);
   unusable.usable = false;
-  trainer::StagedCut usable = staged_cut(0, 2, 2);
+  StagedCut usable = staged_cut(0, 2, 2);
   usable.history = {finished_window(1)};
   EXPECT_EQ(save(std::move(usable), std::move(unusable)), Kind::kAbandoned);
   EXPECT_THAT(events_.back(), HasSubstr("event=checkpoint_failed step=2 position=8 reason=\"worker 1: "));
@@ -129,7 +129,7 @@ TEST_F(Committer, IsNotConfusedByLateWordOfAnOlderSave) {
   ASSERT_EQ(save_at(1, 1, {finished_window(0)}), Kind::kCommitted);
   const storage::CheckpointName old = newest().manifest.name;
   ASSERT_EQ(save_at(2, 2, {finished_window(1)}), Kind::kCommitted);
-  trainer::StagedCut first = staged_cut(0, 3, 3);
+  StagedCut first = staged_cut(0, 3, 3);
   first.history = {finished_window(2)};
   writers_[0]->save(std::move(first));
   while (told_ < 5) std::this_thread::yield();  // two words for each save before, and this one
@@ -140,7 +140,7 @@ TEST_F(Committer, IsNotConfusedByLateWordOfAnOlderSave) {
 }
 
 TEST_F(Committer, AnswersAWorkerThatComesToTheCutAfterTheVerdict) {
-  trainer::StagedCut unusable = staged_cut(0, 1, 1);
+  StagedCut unusable = staged_cut(0, 1, 1);
   unusable.usable = false;
   writers_[0]->save(std::move(unusable));
   EXPECT_EQ(pass_verdict_on(), Kind::kAbandoned);
@@ -153,7 +153,7 @@ TEST_F(Committer, AnswersAWorkerThatComesToTheCutAfterTheVerdict) {
 
 TEST_F(Committer, CountsAFailureOfSeveralWorkersOnce) {
   for (int rank = 0; rank < 2; ++rank) {
-    trainer::StagedCut unusable = staged_cut(rank, 1, 1);
+    StagedCut unusable = staged_cut(rank, 1, 1);
     unusable.usable = false;
     writers_[rank]->save(std::move(unusable));
     EXPECT_EQ(pass_verdict_on(), Kind::kAbandoned);
@@ -162,14 +162,14 @@ TEST_F(Committer, CountsAFailureOfSeveralWorkersOnce) {
 }
 
 TEST_F(Committer, RefusesAnUnfinishedWindowWithoutAllItsLosses) {
-  trainer::StagedCut silent = cut_inside_window(1, 0, 1);
+  StagedCut silent = cut_inside_window(1, 0, 1);
   silent.losses.clear();
   EXPECT_EQ(save(cut_inside_window(0, 0, 1), std::move(silent)), Kind::kAbandoned);
   EXPECT_THAT(events_.back(), HasSubstr("losses are known of 1 minibatches, not 2"));
 }
 
 TEST_F(Committer, CutsTheLedgerWhereTheParentWasInsideAWindow) {
-  trainer::StagedCut first = cut_inside_window(0, 1, 1);
+  StagedCut first = cut_inside_window(0, 1, 1);
   first.history = {finished_window(0)};
   ASSERT_EQ(save(std::move(first), cut_inside_window(1, 1, 1)), Kind::kCommitted);
   EXPECT_EQ(newest().manifest.window_losses, (std::vector<storage::StoredLoss>{{0, 0.5}, {1, 0.5}}));
@@ -184,13 +184,13 @@ TEST_F(Committer, CutsTheLedgerWhereTheParentWasInsideAWindow) {
 
 TEST_F(Committer, TellsWhatWasLeftOutOnBothSidesOfACutInsideAWindow) {
   start({}, {{kWindow + 1}, {kWindow + 3}});
-  trainer::StagedCut first = cut_inside_window(0, 1, 1);
+  StagedCut first = cut_inside_window(0, 1, 1);
   first.history = {finished_window(0)};
-  trainer::StagedCut second = cut_inside_window(1, 1, 1);
+  StagedCut second = cut_inside_window(1, 1, 1);
   second.losses = {{1, 0}};
   ASSERT_EQ(save(std::move(first), std::move(second)), Kind::kCommitted);
   EXPECT_EQ(store_.catalog().ledger(newest())->back().entries.back().left_out, std::vector{1});
-  trainer::WindowHistory whole = finished_window(1);
+  WindowHistory whole = finished_window(1);
   whole.left_out = {1, 3};
   whole.losses[1] = whole.losses[3] = 0;
   ASSERT_EQ(save_at(2, 2, {whole}), Kind::kCommitted);
@@ -217,7 +217,7 @@ TEST_F(Committer, NamesFilesOfTheCheckpointBeforeInsteadOfNewOnes) {
 
 TEST_F(Committer, TellsWhyACommitFailedAndLeavesHeadAlone) {
   ASSERT_EQ(save_at(1, 1, {finished_window(0)}), Kind::kCommitted);
-  trainer::StagedCut gap = staged_cut(0, 3, 2);
+  StagedCut gap = staged_cut(0, 3, 2);
   gap.history = {finished_window(2)};  // where is window 1?
   EXPECT_EQ(save(std::move(gap), staged_cut(1, 3, 2)), Kind::kAbandoned);
   EXPECT_THAT(events_.back(), HasSubstr("do not fit together"));
@@ -270,16 +270,16 @@ TEST_F(Committer, CountsWhatWasSkipped) {
 }
 
 TEST_F(Committer, KeepsWhatWorkersSayAboutThemselves) {
-  committer_->take(1, Hello{"", "", {{"kernels", "AVX2"}}});
-  committer_->take(0, Hello{"", "", {{"kernels", "AVX2"}}});
+  committer_->take(1, Libraries{{{"kernels", "AVX2"}}});
+  committer_->take(0, Libraries{{{"kernels", "AVX2"}}});
   ASSERT_EQ(save_at(1, 1, {finished_window(0)}), Kind::kCommitted);
   EXPECT_EQ(newest().manifest.provenance, (storage::Settings{{"everstep", "test"}, {"kernels", "AVX2"}}));
   EXPECT_EQ(newest().manifest.validation_loss, std::nullopt);
 }
 
 TEST_F(Committer, KeepsTheValidationLossThatWasMeasuredOnThisState) {
-  trainer::StagedCut first = staged_cut(0, 1, 1);
-  trainer::StagedCut second = staged_cut(1, 1, 1);
+  StagedCut first = staged_cut(0, 1, 1);
+  StagedCut second = staged_cut(1, 1, 1);
   first.history = {finished_window(0)};
   first.validation_loss = second.validation_loss = 1.5;
   ASSERT_EQ(save(std::move(first), std::move(second)), Kind::kCommitted);
@@ -287,4 +287,4 @@ TEST_F(Committer, KeepsTheValidationLossThatWasMeasuredOnThisState) {
 }
 
 }  // namespace
-}  // namespace everstep::launcher
+}  // namespace everstep::trainer

@@ -15,7 +15,7 @@
 #include "storage/openssl/openssl_hashing.h"
 #include "tests/storage/fakes/crash_file_system.h"
 
-namespace everstep::launcher {
+namespace everstep::trainer {
 
 inline constexpr const char* kPlanText = "1f1b D=2 P=1 W=1 M=4";
 inline constexpr std::uint64_t kLineage = 0x0123456789abcdef;
@@ -60,8 +60,8 @@ struct MemoryStore {
 };
 
 // The smallest model there is: four blocks.
-inline trainer::ModelConfig small_model() {
-  trainer::ModelConfig model;
+inline ModelConfig small_model() {
+  ModelConfig model;
   model.shape = {"small", scheduler::ModelFamily::kGpt, 2, 8, 2, 4, 16};
   return model;
 }
@@ -78,37 +78,36 @@ inline WriterSetup writer_setup(int rank) {
 }
 
 // The state of blocks [first, end) at an update, as a worker stages it; two workers share the model.
-inline trainer::StagedCut staged_cut(int rank, std::int64_t version, std::uint32_t nonce,
-                                     trainer::CutKind kind = trainer::CutKind::kFlush) {
-  trainer::StagedCut cut;
+inline StagedCut staged_cut(int rank, std::int64_t version, std::uint32_t nonce, CutKind kind = CutKind::kFlush) {
+  StagedCut cut;
   cut.kind = kind;
   cut.version = {version};
   cut.position = {version * kWindow};
   cut.nonce = nonce;
   cut.applied = version;
-  trainer::StagedStage stage;
+  StagedStage stage;
   stage.stage = rank;
   stage.layout = layout_of(small_model(), rank == 0 ? 0 : 2, rank == 0 ? 2 : 4);
   const auto bytes = static_cast<std::size_t>(stage.layout.elements) * sizeof(float);
-  for (trainer::Buffer* buffer : {&stage.state.weights, &stage.state.first_moment, &stage.state.second_moment}) {
-    *buffer = trainer::allocate_zeroed(bytes);
+  for (Buffer* buffer : {&stage.state.weights, &stage.state.first_moment, &stage.state.second_moment}) {
+    *buffer = allocate_zeroed(bytes);
   }
-  if (kind == trainer::CutKind::kLive) stage.state.previous = trainer::allocate_zeroed(bytes);
-  if (kind == trainer::CutKind::kInWindow) stage.state.gradients = trainer::allocate_zeroed(bytes);
+  if (kind == CutKind::kLive) stage.state.previous = allocate_zeroed(bytes);
+  if (kind == CutKind::kInWindow) stage.state.gradients = allocate_zeroed(bytes);
   cut.stages.push_back(std::move(stage));
   return cut;
 }
 
 // A cut after two of the window's four minibatches, of which each worker saw one end.
-inline trainer::StagedCut cut_inside_window(int rank, std::int64_t version, std::uint32_t nonce) {
-  trainer::StagedCut cut = staged_cut(rank, version, nonce, trainer::CutKind::kInWindow);
+inline StagedCut cut_inside_window(int rank, std::int64_t version, std::uint32_t nonce) {
+  StagedCut cut = staged_cut(rank, version, nonce, CutKind::kInWindow);
   cut.position.value += 2;
   cut.losses.push_back({rank, 0.5});
   return cut;
 }
 
-inline trainer::WindowHistory finished_window(std::int64_t window) {
-  trainer::WindowHistory history;
+inline WindowHistory finished_window(std::int64_t window) {
+  WindowHistory history;
   history.window = window;
   history.end = kWindow;
   history.flushed = true;
@@ -135,4 +134,4 @@ inline RunFacts run_facts() {
   return facts;
 }
 
-}  // namespace everstep::launcher
+}  // namespace everstep::trainer

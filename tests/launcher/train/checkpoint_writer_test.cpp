@@ -7,7 +7,7 @@
 
 #include "tests/launcher/train/checkpoint_parts.h"
 
-namespace everstep::launcher {
+namespace everstep::trainer {
 namespace {
 
 using testing::HasSubstr;
@@ -18,7 +18,7 @@ using testing::SizeIs;
 class Writer : public testing::Test {
  protected:
   // Hands the cut over, and returns what the writer has to say about it.
-  FromWorker save(trainer::StagedCut cut) {
+  SaveWord save(StagedCut cut) {
     {
       const std::scoped_lock lock(mutex_);
       told_.reset();
@@ -29,7 +29,7 @@ class Writer : public testing::Test {
     return *told_;
   }
 
-  storage::Shard saved(trainer::StagedCut cut) {
+  storage::Shard saved(StagedCut cut) {
     const auto word = std::get<ShardSaved>(save(std::move(cut)));
     const auto sealed =
         read_text(store_.files, shard_path(kLineage, word.checkpoint, word.shard), storage::kLargestDocument);
@@ -53,8 +53,8 @@ class Writer : public testing::Test {
   MemoryStore store_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<FromWorker> told_;
-  CheckpointWriter writer_{writer_setup(0), store_.ports(), [this](const FromWorker& message) {
+  std::optional<SaveWord> told_;
+  CheckpointWriter writer_{writer_setup(0), store_.ports(), [this](const SaveWord& message) {
                              const std::scoped_lock lock(mutex_);
                              told_ = message;
                              changed_.notify_all();
@@ -72,7 +72,7 @@ TEST_F(Writer, IsIdleAgainOnlyAfterTheVerdict) {
 }
 
 TEST_F(Writer, NamesFilesThatAreThere) {
-  const storage::Shard shard = saved(staged_cut(0, 3, 1, trainer::CutKind::kLive));
+  const storage::Shard shard = saved(staged_cut(0, 3, 1, CutKind::kLive));
   EXPECT_EQ(shard.version.value, 3);
   ASSERT_THAT(shard.files, SizeIs(6));  // two blocks, three kinds
   for (const storage::FileRecord& file : shard.files) {
@@ -81,7 +81,7 @@ TEST_F(Writer, NamesFilesThatAreThere) {
 }
 
 TEST_F(Writer, WritesAVersionOfACommittedCheckpointOnlyOnce) {
-  EXPECT_TRUE(commit(saved(staged_cut(0, 3, 1, trainer::CutKind::kLive))).ok());
+  EXPECT_TRUE(commit(saved(staged_cut(0, 3, 1, CutKind::kLive))).ok());
   const storage::Shard again = saved(cut_inside_window(0, 3, 2));
   // By block: weights and moments of before, gradients of now.
   EXPECT_EQ(nonces_of(again), (std::vector<std::uint32_t>{1, 1, 2, 1, 1, 2}));
@@ -115,7 +115,7 @@ TEST_F(Writer, KeepsTheHistoryUntilItIsCommitted) {
     for (const storage::LedgerEntry& entry : shard.history) windows.push_back(entry.window);
     return windows;
   };
-  trainer::StagedCut cut = staged_cut(0, 1, 1);
+  StagedCut cut = staged_cut(0, 1, 1);
   cut.history = {finished_window(0)};
   const storage::Shard lost = saved(cut);
   EXPECT_FALSE(judge(lost.name, Verdict::Kind::kAbandoned).ok());
@@ -149,8 +149,8 @@ TEST_F(Writer, SurvivesAnException) {
 }
 
 TEST_F(Writer, WritesNoDocumentThatIsTooLongToBeRead) {
-  trainer::StagedCut cut = staged_cut(0, 1, 1);
-  trainer::WindowHistory window = finished_window(0);
+  StagedCut cut = staged_cut(0, 1, 1);
+  WindowHistory window = finished_window(0);
   window.losses.resize(kLargestHistory / 40);
   cut.history = {window};
   const auto failed = std::get<SaveFailed>(save(std::move(cut)));
@@ -158,8 +158,8 @@ TEST_F(Writer, WritesNoDocumentThatIsTooLongToBeRead) {
 }
 
 TEST_F(Writer, KnowsHowLongAHistoryBecomes) {
-  trainer::StagedCut cut = staged_cut(0, 1, 1);
-  trainer::WindowHistory window = finished_window(0);
+  StagedCut cut = staged_cut(0, 1, 1);
+  WindowHistory window = finished_window(0);
   window.losses.assign(20000, -1.2345678901234567e-300);
   const storage::Shard plain = saved(cut);
   EXPECT_TRUE(commit(plain).ok());
@@ -171,7 +171,7 @@ TEST_F(Writer, KnowsHowLongAHistoryBecomes) {
 }
 
 TEST_F(Writer, RefusesACutThatCannotBeResumedFrom) {
-  trainer::StagedCut cut = cut_inside_window(0, 3, 1);
+  StagedCut cut = cut_inside_window(0, 3, 1);
   cut.usable = false;
   EXPECT_THAT(std::get<SaveFailed>(save(std::move(cut))).error.message, HasSubstr("could not be represented"));
 }
@@ -182,4 +182,4 @@ TEST_F(Writer, GoesWithoutAVerdict) {
 }
 
 }  // namespace
-}  // namespace everstep::launcher
+}  // namespace everstep::trainer

@@ -26,12 +26,13 @@ TEST(ControlMessage, ComesBackAsItWas) {
   EXPECT_EQ(round_trip(error), error);
   EXPECT_EQ(round_trip(Validation{7, 0.1}), (Validation{7, 0.1}));
   const storage::CheckpointName checkpoint{{2}, {1600}, 0x9f3a11c2};
-  const ShardSaved saved{checkpoint, {0x1f2e3d4c, 0x9a8b7c6d}, 0.25};
+  const trainer::ShardSaved saved{checkpoint, {0x1f2e3d4c, 0x9a8b7c6d}, 0.25};
   EXPECT_EQ(round_trip(saved), saved);
-  EXPECT_EQ(round_trip(SaveFailed{checkpoint, error}), (SaveFailed{checkpoint, error}));
-  EXPECT_EQ(round_trip(SaveSkipped{{1600}}), (SaveSkipped{{1600}}));
-  for (const auto kind : {Verdict::Kind::kCommitted, Verdict::Kind::kAbandoned, Verdict::Kind::kUnknown}) {
-    const ToWorker verdict = Verdict{checkpoint, kind};
+  EXPECT_EQ(round_trip(trainer::SaveFailed{checkpoint, error}), (trainer::SaveFailed{checkpoint, error}));
+  EXPECT_EQ(round_trip(trainer::SaveSkipped{{1600}}), (trainer::SaveSkipped{{1600}}));
+  for (const auto kind :
+       {trainer::Verdict::Kind::kCommitted, trainer::Verdict::Kind::kAbandoned, trainer::Verdict::Kind::kUnknown}) {
+    const ToWorker verdict = trainer::Verdict{checkpoint, kind};
     EXPECT_EQ(*decode_to_worker(encode(verdict)), verdict);
   }
   trainer::StepReport report;

@@ -19,6 +19,14 @@ namespace {
 
 using storage::Json;
 using testing::ElementsAre;
+using trainer::finished_window;
+using trainer::kLineage;
+using trainer::MemoryStore;
+using trainer::run_facts;
+using trainer::ShardSaved;
+using trainer::staged_cut;
+using trainer::Verdict;
+using trainer::writer_setup;
 
 // Two workers that save, and committers that come and go.
 class CurveTest : public testing::Test {
@@ -26,8 +34,8 @@ class CurveTest : public testing::Test {
   CurveTest() {
     std::filesystem::create_directories(std::filesystem::path(file()).parent_path());
     for (int rank = 0; rank < 2; ++rank) {
-      writers_.push_back(
-          std::make_unique<CheckpointWriter>(writer_setup(rank), store_.ports(), [this, rank](const FromWorker& word) {
+      writers_.push_back(std::make_unique<trainer::CheckpointWriter>(
+          writer_setup(rank), store_.ports(), [this, rank](const trainer::SaveWord& word) {
             if (const auto* saved = std::get_if<ShardSaved>(&word)) committer_->take(rank, *saved);
           }));
     }
@@ -38,11 +46,11 @@ class CurveTest : public testing::Test {
 
   void begin(std::optional<storage::CatalogEntry> parent) {
     committer_.reset();
-    RunFacts facts = run_facts();
+    trainer::RunFacts facts = run_facts();
     const auto listing = store_.catalog().list();
     facts.found = listing->newest;
-    committer_ = std::make_unique<CheckpointCommitter>(facts, 2, storage::RetentionOptions{}, store_.ports(),
-                                                       std::move(parent), &curve_);
+    committer_ = std::make_unique<trainer::CheckpointCommitter>(facts, 2, storage::RetentionOptions{}, store_.ports(),
+                                                                std::move(parent), &curve_);
   }
 
   // Commits the checkpoint of a version with the windows since the one before, and waits for the curve.
@@ -57,7 +65,7 @@ class CurveTest : public testing::Test {
     while (!std::ranges::all_of(writers_, is_idle)) {
       pollfd entry{committer_->fd(), POLLIN, 0};
       ::poll(&entry, 1, 1);
-      for (const CheckpointCommitter::News& news : committer_->take_news()) {
+      for (const trainer::CheckpointCommitter::News& news : committer_->take_news()) {
         if (!news.verdict) continue;
         EXPECT_EQ(news.verdict->kind, Verdict::Kind::kCommitted) << news.event;
         for (const auto& writer : writers_) writer->take(*news.verdict);
@@ -98,8 +106,8 @@ class CurveTest : public testing::Test {
   TemporaryDirectory directory_;
   Curve curve_{directory_.path().string(), kLineage,
                [](std::int64_t step) { return 1e-3 * static_cast<double>(step); }};
-  std::unique_ptr<CheckpointCommitter> committer_;
-  std::vector<std::unique_ptr<CheckpointWriter>> writers_;
+  std::unique_ptr<trainer::CheckpointCommitter> committer_;
+  std::vector<std::unique_ptr<trainer::CheckpointWriter>> writers_;
 };
 
 TEST_F(CurveTest, HasEachCommittedStepOnce) {

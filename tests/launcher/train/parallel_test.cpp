@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace everstep::launcher {
+namespace everstep::trainer {
 namespace {
 
 TEST(Parallel, DoesEachTaskOnce) {
@@ -39,4 +39,4 @@ TEST(Parallel, TurnsWhatIsThrownOnAnyThreadIntoAnError) {
 }
 
 }  // namespace
-}  // namespace everstep::launcher
+}  // namespace everstep::trainer

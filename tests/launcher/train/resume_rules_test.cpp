@@ -161,13 +161,13 @@ TEST(ResumeRules, ContinueALiveCheckpointUnderItsOwnPlanOnly) {
   const TrainPlan plan = *make_train_plan(train_request({"--workers=2", "--data=x", "--depth=2", "--window=4"}));
   storage::Manifest live = storage::sample_manifest({.live = true});
   EXPECT_FALSE(resume_point(live, plan.plan).continues_live);
-  live.plan = stored_plan(plan.plan);
+  live.plan = trainer::stored_plan(plan.plan);
   EXPECT_TRUE(resume_point(live, plan.plan).continues_live);
   scheduler::Plan moved = plan.plan;
   ++moved.cuts[1];
   EXPECT_FALSE(resume_point(live, moved).continues_live);
   storage::Manifest flush = storage::sample_manifest();
-  flush.plan = stored_plan(plan.plan);
+  flush.plan = trainer::stored_plan(plan.plan);
   EXPECT_FALSE(resume_point(flush, plan.plan).continues_live);
 }
 

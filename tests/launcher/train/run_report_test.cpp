@@ -161,10 +161,10 @@ TEST(RunSummary, EndsWithTheCommandThatGoesOn) {
 
 TEST(RunSummary, CountsCheckpoints) {
   RunSummary one = summary();
-  one.checkpoints = CheckpointCounts{3, 2, 1, 90};
+  one.checkpoints = trainer::CheckpointCounts{3, 2, 1, 90};
   EXPECT_THAT(summary_text(one), HasSubstr("\ncheckpoint step 90, 3 saved, 2 skipped, 1 failed\n"));
   EXPECT_THAT(summary_json(one), HasSubstr(R"("checkpoints":{"saved":3,"skipped":2,"failed":1,"last_step":90})"));
-  one.checkpoints = CheckpointCounts{0, 0, 4, {}};
+  one.checkpoints = trainer::CheckpointCounts{0, 0, 4, {}};
   EXPECT_THAT(summary_text(one), HasSubstr("\ncheckpoint none, 0 saved, 0 skipped, 4 failed\n"));
   EXPECT_THAT(summary_json(one), HasSubstr(R"("last_step":null)"));
 }
