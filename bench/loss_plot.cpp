@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/text.h"
-#include "scheduler/svg.h"
+#include "scheduler/draw/svg.h"
 
 namespace everstep::bench {
 namespace {

@@ -8,10 +8,10 @@
 #include "launcher/nearest.h"
 #include "launcher/values.h"
 #include "scheduler/comparison.h"
+#include "scheduler/draw/timeline_svg.h"
+#include "scheduler/draw/timeline_text.h"
+#include "scheduler/draw/timeline_trace.h"
 #include "scheduler/schedule_summary.h"
-#include "scheduler/timeline_svg.h"
-#include "scheduler/timeline_text.h"
-#include "scheduler/timeline_trace.h"
 #include "scheduler/validate.h"
 #include "storage/json/json.h"
 

@@ -10,8 +10,8 @@
 #include "launcher/files.h"
 #include "launcher/table.h"
 #include "launcher/values.h"
+#include "scheduler/draw/goodput_svg.h"
 #include "scheduler/goodput.h"
-#include "scheduler/goodput_svg.h"
 #include "storage/json/json.h"
 
 namespace everstep::launcher {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <sstream>
 
-#include "scheduler/timeline_trace.h"
+#include "scheduler/draw/timeline_trace.h"
 
 namespace everstep::launcher {
 namespace {

@@ -1,7 +1,7 @@
 #include "scheduler/comparison.h"
 
 #include "scheduler/schedule_summary.h"
-#include "tests/scheduler/drawing_support.h"
+#include "tests/scheduler/draw/drawing_support.h"
 #include "tests/scheduler/support.h"
 
 namespace everstep::scheduler {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "scheduler/orders.h"
+#include "scheduler/orders/orders.h"
 
 // The schedules with one pipeline: 1F1B, GPipe and PipeDream-2BW, whose orders differ only in how many forwards a
 // device runs before its first backward.

@@ -3,7 +3,7 @@
 #include <tuple>
 
 #include "base/tick.h"
-#include "scheduler/orders.h"
+#include "scheduler/orders/orders.h"
 
 namespace everstep::scheduler {
 namespace {

@@ -1,8 +1,8 @@
-#include "scheduler/timeline_svg.h"
+#include "scheduler/draw/timeline_svg.h"
 
-#include "tests/scheduler/drawing_support.h"
+#include "tests/scheduler/draw/drawing_support.h"
+#include "tests/scheduler/draw/xml_check.h"
 #include "tests/scheduler/support.h"
-#include "tests/scheduler/xml_check.h"
 
 namespace everstep::scheduler {
 namespace {

@@ -1,4 +1,4 @@
-#include "scheduler/timeline_text.h"
+#include "scheduler/draw/timeline_text.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "scheduler/svg.h"
+#include "scheduler/draw/svg.h"
 
 #include <cmath>
 

@@ -1,9 +1,9 @@
-#include "scheduler/timeline_text.h"
+#include "scheduler/draw/timeline_text.h"
 
 #include <algorithm>
 #include <sstream>
 
-#include "tests/scheduler/drawing_support.h"
+#include "tests/scheduler/draw/drawing_support.h"
 #include "tests/scheduler/support.h"
 
 namespace everstep::scheduler {

@@ -1,9 +1,9 @@
-#include "scheduler/svg.h"
+#include "scheduler/draw/svg.h"
 
 #include <cmath>
 
-#include "tests/scheduler/drawing_support.h"
-#include "tests/scheduler/xml_check.h"
+#include "tests/scheduler/draw/drawing_support.h"
+#include "tests/scheduler/draw/xml_check.h"
 
 namespace everstep::scheduler {
 namespace {

@@ -1,4 +1,4 @@
-#include "scheduler/timeline_trace.h"
+#include "scheduler/draw/timeline_trace.h"
 
 #include <array>
 #include <string_view>

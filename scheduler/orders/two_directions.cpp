@@ -1,4 +1,4 @@
-#include "scheduler/orders.h"
+#include "scheduler/orders/orders.h"
 
 // Two pipelines in opposite directions (as Chimera has) for the even depths that AMDP's placement does not fit. Each
 // pipeline keeps about half the depth in flight, so that both together fill a device.

@@ -1,7 +1,7 @@
-#include "scheduler/timeline_trace.h"
+#include "scheduler/draw/timeline_trace.h"
 
 #include "storage/json/json.h"
-#include "tests/scheduler/drawing_support.h"
+#include "tests/scheduler/draw/drawing_support.h"
 #include "tests/scheduler/support.h"
 
 namespace everstep::scheduler {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "scheduler/collectives.h"
-#include "scheduler/orders.h"
+#include "scheduler/orders/collectives.h"
+#include "scheduler/orders/orders.h"
 #include "scheduler/schedule.h"
 
 namespace everstep::scheduler {

@@ -1,4 +1,4 @@
-#include "scheduler/timeline_svg.h"
+#include "scheduler/draw/timeline_svg.h"
 
 #include <algorithm>
 #include <functional>
@@ -6,9 +6,9 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "scheduler/draw/svg.h"
+#include "scheduler/draw/timeline_layout.h"
 #include "scheduler/schedule_summary.h"
-#include "scheduler/svg.h"
-#include "scheduler/timeline_layout.h"
 
 namespace everstep::scheduler {
 namespace {

@@ -1,10 +1,10 @@
-#include "scheduler/goodput_svg.h"
+#include "scheduler/draw/goodput_svg.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/text.h"
-#include "scheduler/svg.h"
+#include "scheduler/draw/svg.h"
 
 namespace everstep::scheduler {
 namespace {

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "base/tick.h"
+#include "scheduler/draw/timeline_svg.h"
 #include "scheduler/schedule.h"
 #include "scheduler/timeline.h"
-#include "scheduler/timeline_svg.h"
 
 namespace everstep::scheduler {
 

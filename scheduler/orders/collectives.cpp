@@ -1,4 +1,4 @@
-#include "scheduler/collectives.h"
+#include "scheduler/orders/collectives.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "scheduler/timeline_layout.h"
+#include "scheduler/draw/timeline_layout.h"
 
 #include <algorithm>
 #include <cmath>

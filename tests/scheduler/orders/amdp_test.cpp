@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scheduler/orders.h"
+#include "scheduler/orders/orders.h"
 #include "scheduler/schedule.h"
 #include "tests/scheduler/support.h"
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "scheduler/orders.h"
+#include "scheduler/orders/orders.h"
 
 // Interleaved 1F1B (Narayanan et al., SC 2021): device g holds stages g, g + D, …, and runs its chunks in turn, D
 // minibatches at a time. The order is made for whole rounds; minibatches that do not exist are left out of it.

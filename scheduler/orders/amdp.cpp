@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "scheduler/orders.h"
+#include "scheduler/orders/orders.h"
 
 // One round of D minibatches has one static order per device, reused in every round. Rounds are spliced so that the
 // bubble at a round's end holds forwards of the next: an edge device runs its `preload` next stage-0 forwards before

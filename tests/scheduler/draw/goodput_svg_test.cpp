@@ -1,7 +1,7 @@
-#include "scheduler/goodput_svg.h"
+#include "scheduler/draw/goodput_svg.h"
 
-#include "tests/scheduler/drawing_support.h"
-#include "tests/scheduler/xml_check.h"
+#include "tests/scheduler/draw/drawing_support.h"
+#include "tests/scheduler/draw/xml_check.h"
 
 namespace everstep::scheduler {
 namespace {

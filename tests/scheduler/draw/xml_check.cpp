@@ -1,4 +1,4 @@
-#include "tests/scheduler/xml_check.h"
+#include "tests/scheduler/draw/xml_check.h"
 
 #include <algorithm>
 #include <array>

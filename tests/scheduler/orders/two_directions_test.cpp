@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "scheduler/orders.h"
+#include "scheduler/orders/orders.h"
 #include "scheduler/schedule.h"
 #include "tests/scheduler/support.h"
 
