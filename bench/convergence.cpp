@@ -9,9 +9,9 @@
 #include "base/text.h"
 #include "bench/loss_plot.h"
 #include "trainer/data/open_data.h"
+#include "trainer/loop/train_loop.h"
 #include "trainer/threads/thread_transport.h"
 #include "trainer/torch/torch_stage.h"
-#include "trainer/train_loop.h"
 
 // Trains a small GPT with AMDP and with its synchronous twin, three seeds each, and draws the losses:
 // convergence CORPUS PICTURE [UPDATES [RATE]]

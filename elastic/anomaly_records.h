@@ -8,7 +8,7 @@
 namespace everstep::elastic {
 
 // A window whose gradient nobody applied because it is not finite, or explodes: what every worker tells that stopped
-// because of it (trainer/anomaly.h), with workers by their ids.
+// because of it (trainer/update/anomaly.h), with workers by their ids.
 struct AnomalyReport {
   std::int64_t window = 0;
   std::optional<Position> minibatch{};  // whose numbers ceased to be finite; nothing: nobody saw it happen

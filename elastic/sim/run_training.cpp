@@ -76,7 +76,7 @@ bool Run::spoils(Position position) {
   return true;
 }
 
-// As trainer/anomaly.h does.
+// As trainer/update/anomaly.h does.
 std::optional<AnomalyReport> Run::anomaly_of(const std::vector<ExchangeRecord>& records) const {
   AnomalyReport report{.window = state_.version, .repeats = true};
   bool is_spoilt = false;

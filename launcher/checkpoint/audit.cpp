@@ -7,8 +7,8 @@
 #include "launcher/checkpoint/verification.h"
 #include "storage/catalog_survey.h"
 #include "storage/reshard.h"
-#include "trainer/state_tensors.h"
-#include "trainer/sums.h"
+#include "trainer/checkpoints/state_tensors.h"
+#include "trainer/update/sums.h"
 
 namespace everstep::launcher {
 namespace {

@@ -7,8 +7,8 @@
 #include "launcher/checkpoint/checkpoint_list.h"
 #include "launcher/checkpoint/long_work.h"
 #include "launcher/table.h"
-#include "launcher/train/commit_assembly.h"
 #include "launcher/train/quantities.h"
+#include "trainer/checkpoints/commit_assembly.h"
 
 namespace everstep::launcher {
 namespace {

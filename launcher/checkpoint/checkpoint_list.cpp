@@ -9,9 +9,9 @@
 #include "base/text.h"
 #include "launcher/checkpoint/long_work.h"
 #include "launcher/table.h"
-#include "launcher/train/commit_assembly.h"
 #include "launcher/train/json_number.h"
 #include "launcher/train/quantities.h"
+#include "trainer/checkpoints/commit_assembly.h"
 
 namespace everstep::launcher {
 namespace {

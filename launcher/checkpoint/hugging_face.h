@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "storage/json/json.h"
-#include "trainer/model_config.h"
+#include "trainer/model/model_config.h"
 
 namespace everstep::launcher {
 

@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "launcher/checkpoint/checkpoint_store.h"
 #include "launcher/command.h"
-#include "trainer/model_config.h"
+#include "trainer/model/model_config.h"
 
 namespace everstep::launcher {
 

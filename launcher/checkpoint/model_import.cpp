@@ -9,8 +9,8 @@
 #include "launcher/checkpoint/long_work.h"
 #include "launcher/checkpoint/stored_model.h"
 #include "launcher/lineage.h"
-#include "trainer/checkpoint.h"
-#include "trainer/state_tensors.h"
+#include "trainer/checkpoints/checkpoint.h"
+#include "trainer/checkpoints/state_tensors.h"
 
 namespace everstep::launcher {
 namespace {

@@ -9,7 +9,7 @@
 #include "launcher/checkpoint/checkpoint_store.h"
 #include "launcher/command.h"
 #include "storage/json/safetensors.h"
-#include "trainer/model_config.h"
+#include "trainer/model/model_config.h"
 
 namespace everstep::launcher {
 

@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 #include "storage/manifest.h"
-#include "trainer/model_config.h"
+#include "trainer/model/model_config.h"
 
 namespace everstep::launcher {
 

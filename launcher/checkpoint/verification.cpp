@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "launcher/checkpoint/long_work.h"
-#include "launcher/train/parallel.h"
+#include "trainer/checkpoints/parallel.h"
 
 namespace everstep::launcher {
 namespace {

@@ -10,7 +10,6 @@
 #include "launcher/elastic/elastic_train.h"
 #include "launcher/files.h"
 #include "launcher/lineage.h"
-#include "launcher/train/checkpoint_committer.h"
 #include "launcher/train/host.h"
 #include "launcher/train/prepared_run.h"
 #include "launcher/train/resume_command.h"
@@ -20,6 +19,7 @@
 #include "launcher/train/run_trace.h"
 #include "launcher/train/supervisor.h"
 #include "launcher/train/worker_arguments.h"
+#include "trainer/checkpoints/checkpoint_committer.h"
 
 namespace everstep::launcher {
 namespace {

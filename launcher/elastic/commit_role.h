@@ -13,9 +13,9 @@
 #include "launcher/checkpoint/checkpoint_store.h"
 #include "launcher/elastic/background_threads.h"
 #include "launcher/elastic/kv_head_store.h"
-#include "launcher/train/checkpoint_committer.h"
 #include "launcher/train/curve.h"
 #include "storage/retention.h"
+#include "trainer/checkpoints/checkpoint_committer.h"
 
 namespace everstep::launcher {
 

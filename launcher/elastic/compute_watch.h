@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/tick.h"
-#include "trainer/stage_compute.h"
+#include "trainer/model/stage_compute.h"
 
 namespace everstep::launcher {
 

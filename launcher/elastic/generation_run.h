@@ -15,13 +15,13 @@
 #include "launcher/elastic/kept_copies.h"
 #include "launcher/elastic/peer_lines.h"
 #include "launcher/elastic/shard_acks.h"
-#include "launcher/train/checkpoint_writer.h"
 #include "launcher/train/train_request.h"
 #include "storage/head.h"
-#include "trainer/held_state.h"
-#include "trainer/state_transfer.h"
+#include "trainer/checkpoints/checkpoint_writer.h"
+#include "trainer/loop/train_loop.h"
+#include "trainer/recovery/held_state.h"
+#include "trainer/recovery/state_transfer.h"
 #include "trainer/threads/stop_gate.h"
-#include "trainer/train_loop.h"
 #include "trainer/wire/peer_connector.h"
 
 namespace everstep::launcher {

@@ -12,7 +12,7 @@
 #include "launcher/train/train_plan.h"
 #include "launcher/train/worker_process.h"
 #include "storage/hdf5/hdf5_format.h"
-#include "trainer/state_tensors.h"
+#include "trainer/checkpoints/state_tensors.h"
 #include "trainer/torch/torch_stage.h"
 
 namespace everstep::launcher {

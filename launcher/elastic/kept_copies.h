@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "elastic/records.h"
-#include "trainer/held_state.h"
-#include "trainer/state_copies.h"
+#include "trainer/recovery/held_state.h"
+#include "trainer/recovery/state_copies.h"
 
 namespace everstep::launcher {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/tick.h"
-#include "trainer/train_loop.h"
+#include "trainer/loop/train_loop.h"
 
 namespace everstep::launcher {
 

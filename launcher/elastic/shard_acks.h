@@ -6,7 +6,7 @@
 #include "elastic/keys.h"
 #include "elastic/kv_store.h"
 #include "elastic/records.h"
-#include "launcher/train/save_word.h"
+#include "trainer/checkpoints/save_word.h"
 
 namespace everstep::launcher {
 

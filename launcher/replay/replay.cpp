@@ -12,7 +12,7 @@
 #include "launcher/progress_line.h"
 #include "launcher/replay/replay_history.h"
 #include "launcher/replay/stored_request.h"
-#include "launcher/train/restore.h"
+#include "trainer/checkpoints/restore.h"
 
 namespace everstep::launcher {
 namespace {

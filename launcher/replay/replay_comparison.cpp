@@ -9,8 +9,8 @@
 #include <map>
 
 #include "base/text.h"
-#include "launcher/train/restore.h"
-#include "trainer/state_tensors.h"
+#include "trainer/checkpoints/restore.h"
+#include "trainer/checkpoints/state_tensors.h"
 
 namespace everstep::launcher {
 namespace {

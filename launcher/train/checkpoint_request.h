@@ -7,7 +7,7 @@
 #include "launcher/exit_code.h"
 #include "launcher/options.h"
 #include "storage/retention.h"
-#include "trainer/checkpoint.h"
+#include "trainer/checkpoints/checkpoint.h"
 
 namespace everstep::launcher {
 

@@ -12,7 +12,7 @@
 #include "launcher/train/resume_rules.h"
 #include "scheduler/plan_text.h"
 #include "storage/hdf5/hdf5_format.h"
-#include "trainer/state_tensors.h"
+#include "trainer/checkpoints/state_tensors.h"
 
 namespace everstep::launcher {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "launcher/checkpoint/checkpoint_store.h"
 #include "launcher/command.h"
-#include "launcher/train/commit_assembly.h"
 #include "launcher/train/curve.h"
 #include "launcher/train/train_plan.h"
+#include "trainer/checkpoints/commit_assembly.h"
 
 namespace everstep::launcher {
 

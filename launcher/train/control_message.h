@@ -9,9 +9,9 @@
 
 #include "base/ids.h"
 #include "base/result.h"
-#include "launcher/train/save_word.h"
 #include "storage/manifest.h"
-#include "trainer/train_loop.h"
+#include "trainer/checkpoints/save_word.h"
+#include "trainer/loop/train_loop.h"
 
 namespace everstep::launcher {
 

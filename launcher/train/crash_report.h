@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/ids.h"
-#include "trainer/flight_recorder.h"
+#include "trainer/loop/flight_recorder.h"
 
 // What a signal that means a bug or a broken machine (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT) leaves of a worker: one
 // line in its log that says who it was, in which generation and at which step, and the op at hand:

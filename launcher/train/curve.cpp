@@ -8,7 +8,7 @@
 #include "launcher/train/curve_file.h"
 #include "launcher/train/json_number.h"
 #include "storage/json/json.h"
-#include "trainer/update_exchange.h"
+#include "trainer/update/update_exchange.h"
 
 namespace everstep::launcher {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "base/ids.h"
 #include "base/result.h"
-#include "launcher/train/checkpoint_committer.h"
 #include "storage/catalog.h"
-#include "trainer/train_loop.h"
+#include "trainer/checkpoints/checkpoint_committer.h"
+#include "trainer/loop/train_loop.h"
 
 namespace everstep::launcher {
 

@@ -9,7 +9,7 @@
 #include "launcher/options.h"
 #include "launcher/values.h"
 #include "scheduler/planner.h"
-#include "trainer/model_config.h"
+#include "trainer/model/model_config.h"
 
 namespace everstep::launcher {
 

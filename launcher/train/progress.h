@@ -5,7 +5,7 @@
 #include <string>
 
 #include "launcher/train/run_statistics.h"
-#include "trainer/train_loop.h"
+#include "trainer/loop/train_loop.h"
 
 namespace everstep::launcher {
 

@@ -10,8 +10,8 @@
 #include "base/log_line.h"
 #include "base/text.h"
 #include "launcher/checkpoint/stored_model.h"
-#include "launcher/train/commit_assembly.h"
 #include "launcher/train/train_request.h"
+#include "trainer/checkpoints/commit_assembly.h"
 
 namespace everstep::launcher {
 namespace {

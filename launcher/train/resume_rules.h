@@ -7,7 +7,7 @@
 #include "launcher/config.h"
 #include "scheduler/plan.h"
 #include "storage/manifest.h"
-#include "trainer/checkpoint.h"
+#include "trainer/checkpoints/checkpoint.h"
 
 namespace everstep::launcher {
 

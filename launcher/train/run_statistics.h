@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "trainer/train_loop.h"
+#include "trainer/loop/train_loop.h"
 
 namespace everstep::launcher {
 

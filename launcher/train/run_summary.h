@@ -5,9 +5,9 @@
 #include <string>
 
 #include "launcher/elastic/generation_report.h"
-#include "launcher/train/checkpoint_committer.h"
 #include "launcher/train/run_statistics.h"
 #include "scheduler/plan.h"
+#include "trainer/checkpoints/checkpoint_committer.h"
 
 namespace everstep::launcher {
 

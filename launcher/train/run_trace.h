@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 #include "scheduler/plan.h"
-#include "trainer/flight_recorder.h"
+#include "trainer/loop/flight_recorder.h"
 
 namespace everstep::launcher {
 

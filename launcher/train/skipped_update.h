@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "trainer/train_loop.h"
+#include "trainer/loop/train_loop.h"
 
 namespace everstep::launcher {
 

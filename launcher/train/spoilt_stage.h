@@ -3,7 +3,7 @@
 #include <functional>
 #include <memory>
 
-#include "trainer/stage_compute.h"
+#include "trainer/model/stage_compute.h"
 
 namespace everstep::launcher {
 

@@ -4,8 +4,8 @@
 
 #include "launcher/train/train_request.h"
 #include "scheduler/plan.h"
-#include "trainer/data_source.h"
-#include "trainer/train_loop.h"
+#include "trainer/loop/train_loop.h"
+#include "trainer/model/data_source.h"
 
 namespace everstep::launcher {
 

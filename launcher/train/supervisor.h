@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "launcher/exit_code.h"
-#include "launcher/train/checkpoint_committer.h"
 #include "launcher/train/worker_fate.h"
 #include "launcher/train/worker_group.h"
+#include "trainer/checkpoints/checkpoint_committer.h"
 
 namespace everstep::launcher {
 

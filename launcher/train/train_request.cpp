@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "launcher/train/checkpoint_writer.h"
 #include "launcher/train/plan_request.h"
 #include "launcher/values.h"
+#include "trainer/checkpoints/checkpoint_writer.h"
 
 namespace everstep::launcher {
 namespace {

@@ -12,7 +12,7 @@
 #include "launcher/train/checkpoint_request.h"
 #include "scheduler/planner.h"
 #include "trainer/data/open_data.h"
-#include "trainer/train_loop.h"
+#include "trainer/loop/train_loop.h"
 
 namespace everstep::launcher {
 

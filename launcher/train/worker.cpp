@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/log_line.h"
-#include "launcher/train/checkpoint_writer.h"
 #include "launcher/train/control_link.h"
 #include "launcher/train/crash_report.h"
 #include "launcher/train/host.h"
@@ -18,6 +17,7 @@
 #include "launcher/train/worker_arguments.h"
 #include "launcher/train/worker_checkpoints.h"
 #include "launcher/train/worker_process.h"
+#include "trainer/checkpoints/checkpoint_writer.h"
 #include "trainer/socket/socket_connector.h"
 #include "trainer/torch/torch_stage.h"
 

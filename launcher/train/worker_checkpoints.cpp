@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "launcher/train/commit_assembly.h"
-#include "launcher/train/parallel.h"
-#include "launcher/train/restore.h"
 #include "launcher/train/resume_rules.h"
+#include "trainer/checkpoints/commit_assembly.h"
+#include "trainer/checkpoints/parallel.h"
+#include "trainer/checkpoints/restore.h"
 
 namespace everstep::launcher {
 namespace {

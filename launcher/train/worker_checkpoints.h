@@ -4,10 +4,10 @@
 #include <optional>
 
 #include "launcher/checkpoint/checkpoint_store.h"
-#include "launcher/train/checkpoint_writer.h"
 #include "launcher/train/control_link.h"
 #include "launcher/train/train_plan.h"
 #include "launcher/train/worker_arguments.h"
+#include "trainer/checkpoints/checkpoint_writer.h"
 
 namespace everstep::launcher {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "trainer/flight_recorder.h"
+#include "trainer/loop/flight_recorder.h"
 
 namespace everstep::launcher {
 

@@ -28,7 +28,7 @@ TEST(IncludeGraph, AllowsWhatTheTableAllows) {
            {"scheduler/plan.h", "\"base/result.h\""},
            {"storage/json/json_text.cpp", "\"storage/manifest.h\""},
            {"elastic/coordinator.h", "\"scheduler/plan.h\""},
-           {"trainer/train_loop.cpp", "\"storage/manifest.h\""},
+           {"trainer/loop/train_loop.cpp", "\"storage/manifest.h\""},
            {"launcher/main.cpp", "\"trainer/torch/stage_executor.h\""},
            {"tests/storage/json/json_text_test.cpp", "\"storage/json/json_text.h\""},
            {"bench/plan_bench.cpp", "\"scheduler/plan.h\""},
@@ -61,7 +61,7 @@ TEST(IncludeGraph, WantsIncludesFromTheRoot) {
 
 TEST(IncludeGraph, KeepsAdaptersBehindTheirPorts) {
   const std::string adapter = "\"storage/hdf5/open_tensor_file.h\"";
-  for (const std::string from : {"storage/manifest.cpp", "storage/json/json_text.cpp", "trainer/train_loop.cpp"}) {
+  for (const std::string from : {"storage/manifest.cpp", "storage/json/json_text.cpp", "trainer/loop/train_loop.cpp"}) {
     EXPECT_THAT(check_include_graph(including(from, adapter)),
                 ElementsAre(violation(from, 2, "only launcher may include the adapter storage/hdf5")));
   }
@@ -70,7 +70,8 @@ TEST(IncludeGraph, KeepsAdaptersBehindTheirPorts) {
 }
 
 TEST(IncludeGraph, TakesThePortsOfConnectorsForNoAdapter) {
-  for (const std::string from : {"trainer/frame.cpp", "trainer/nccl/session.cpp", "trainer/socket/handshake.cpp"}) {
+  for (const std::string from :
+       {"trainer/wire/frame.cpp", "trainer/nccl/session.cpp", "trainer/socket/handshake.cpp"}) {
     EXPECT_THAT(check_include_graph(including(from, "\"trainer/wire/byte_codec.h\"")), IsEmpty()) << from;
   }
   EXPECT_THAT(check_include_graph(including("trainer/wire/peer_connector.h", "\"trainer/socket/dialer.h\"")),

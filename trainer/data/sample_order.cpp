@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/check.h"
-#include "trainer/random_key.h"
+#include "trainer/model/random_key.h"
 
 namespace everstep::trainer {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "trainer/data/sample_order.h"
-#include "trainer/random_key.h"
+#include "trainer/model/random_key.h"
 
 namespace everstep::trainer {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "base/result.h"
 #include "trainer/data/token_file.h"
-#include "trainer/data_source.h"
-#include "trainer/model_config.h"
+#include "trainer/model/data_source.h"
+#include "trainer/model/model_config.h"
 
 namespace everstep::trainer {
 

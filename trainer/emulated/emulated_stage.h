@@ -3,8 +3,8 @@
 #include <chrono>
 #include <memory>
 
-#include "trainer/data_source.h"
-#include "trainer/stage_compute.h"
+#include "trainer/model/data_source.h"
+#include "trainer/model/stage_compute.h"
 
 namespace everstep::trainer {
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "trainer/stage_compute.h"
+#include "trainer/model/stage_compute.h"
 
 namespace everstep::trainer {
 

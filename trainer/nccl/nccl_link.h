@@ -4,7 +4,7 @@
 #include <deque>
 
 #include "base/result.h"
-#include "trainer/buffer.h"
+#include "trainer/model/buffer.h"
 #include "trainer/nccl/nccl_api.h"
 
 namespace everstep::trainer {

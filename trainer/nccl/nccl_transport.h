@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "trainer/nccl/nccl_api.h"
-#include "trainer/transport.h"
+#include "trainer/wire/transport.h"
 
 namespace everstep::trainer {
 

@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "trainer/learning_rate.h"
-#include "trainer/model_config.h"
-#include "trainer/optimizer.h"
+#include "trainer/model/model_config.h"
+#include "trainer/update/learning_rate.h"
+#include "trainer/update/optimizer.h"
 
 // What happens to a gradient on its way into the weights, in plain scalar code. Nothing here is shared with the
 // executor: same numbers, other program.

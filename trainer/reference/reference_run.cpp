@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "scheduler/plan_text.h"
-#include "trainer/sums.h"
+#include "trainer/update/sums.h"
 
 namespace everstep::trainer {
 namespace {

@@ -11,9 +11,9 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "scheduler/plan.h"
+#include "trainer/loop/train_loop.h"
 #include "trainer/reference/reference_optimizer.h"
 #include "trainer/reference/used_versions.h"
-#include "trainer/train_loop.h"
 
 namespace everstep::trainer {
 

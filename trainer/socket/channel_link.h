@@ -11,10 +11,10 @@
 #include <string>
 
 #include "base/result.h"
-#include "trainer/frame.h"
 #include "trainer/socket/byte_stream.h"
 #include "trainer/socket/file_descriptor.h"
-#include "trainer/transport.h"
+#include "trainer/wire/frame.h"
+#include "trainer/wire/transport.h"
 
 namespace everstep::trainer {
 

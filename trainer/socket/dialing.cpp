@@ -18,8 +18,8 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "trainer/frame.h"
 #include "trainer/wire/byte_codec.h"
+#include "trainer/wire/frame.h"
 
 namespace everstep::trainer {
 namespace {

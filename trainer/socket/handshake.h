@@ -15,7 +15,7 @@
 #include "trainer/socket/handshake_message.h"
 #include "trainer/socket/log_hook.h"
 #include "trainer/socket/member_loss.h"
-#include "trainer/transport.h"
+#include "trainer/wire/transport.h"
 
 namespace everstep::trainer {
 

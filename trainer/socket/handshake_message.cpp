@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "trainer/frame.h"
 #include "trainer/wire/byte_codec.h"
+#include "trainer/wire/frame.h"
 
 namespace everstep::trainer {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "base/ids.h"
 #include "storage/hashing.h"
-#include "trainer/transport.h"
+#include "trainer/wire/transport.h"
 
 namespace everstep::trainer {
 

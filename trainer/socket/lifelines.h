@@ -15,8 +15,8 @@
 #include "trainer/socket/byte_stream.h"
 #include "trainer/socket/closing_streams.h"
 #include "trainer/socket/file_descriptor.h"
-#include "trainer/transport.h"
 #include "trainer/wire/lifeline_news.h"
+#include "trainer/wire/transport.h"
 
 namespace everstep::trainer {
 

@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "trainer/socket/handshake_message.h"
 #include "trainer/socket/peer_address.h"
-#include "trainer/transport.h"
+#include "trainer/wire/transport.h"
 
 namespace everstep::trainer {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/transport_failure.h"
+#include "trainer/wire/transport_failure.h"
 
 namespace everstep::trainer {
 

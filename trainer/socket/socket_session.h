@@ -6,7 +6,7 @@
 #include "trainer/socket/channel_links.h"
 #include "trainer/socket/closing_streams.h"
 #include "trainer/socket/lifelines.h"
-#include "trainer/transport.h"
+#include "trainer/wire/transport.h"
 
 namespace everstep::trainer {
 

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <optional>
 
-#include "trainer/stop_requests.h"
+#include "trainer/loop/stop_requests.h"
 
 namespace everstep::trainer {
 

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/random.h"
-#include "trainer/transport_failure.h"
+#include "trainer/wire/transport_failure.h"
 
 namespace everstep::trainer {
 namespace {

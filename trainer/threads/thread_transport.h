@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "trainer/transport.h"
+#include "trainer/wire/transport.h"
 
 namespace everstep::trainer {
 

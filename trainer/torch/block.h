@@ -6,8 +6,8 @@
 #include <ATen/ATen.h>
 
 #include "base/ids.h"
-#include "trainer/data_source.h"
-#include "trainer/model_config.h"
+#include "trainer/model/data_source.h"
+#include "trainer/model/model_config.h"
 
 namespace everstep::trainer {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "trainer/random_key.h"
+#include "trainer/model/random_key.h"
 #include "trainer/torch/block.h"
 
 namespace everstep::trainer {

@@ -3,7 +3,7 @@
 #include <map>
 #include <span>
 
-#include "trainer/fixed_point.h"
+#include "trainer/update/fixed_point.h"
 
 namespace everstep::trainer {
 namespace {

@@ -1,7 +1,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "trainer/random_key.h"
+#include "trainer/model/random_key.h"
 #include "trainer/torch/gradient_sinks.h"
 #include "trainer/torch/torch_stage.h"
 

@@ -9,8 +9,8 @@
 
 #include "base/ids.h"
 #include "base/result.h"
-#include "trainer/transport.h"
 #include "trainer/wire/lifeline_news.h"
+#include "trainer/wire/transport.h"
 
 namespace everstep::trainer {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "trainer/buffer.h"
+#include "trainer/model/buffer.h"
 
 namespace everstep::trainer {
 

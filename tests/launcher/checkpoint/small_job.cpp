@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "launcher/checkpoint/stored_model.h"
-#include "trainer/state_tensors.h"
+#include "trainer/checkpoints/state_tensors.h"
 
 namespace everstep::launcher {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "launcher/checkpoint/checkpoint_store.h"
-#include "trainer/checkpoint.h"
-#include "trainer/model_config.h"
+#include "trainer/checkpoints/checkpoint.h"
+#include "trainer/model/model_config.h"
 
 namespace everstep::launcher {
 

@@ -7,8 +7,8 @@
 #include "launcher/files.h"
 #include "launcher/replay/stored_request.h"
 #include "scheduler/plan_text.h"
-#include "tests/trainer/handover/mixing_stage.h"
-#include "trainer/state_tensors.h"
+#include "tests/trainer/recovery/mixing_stage.h"
+#include "trainer/checkpoints/state_tensors.h"
 
 namespace everstep::launcher {
 namespace {

@@ -8,11 +8,11 @@
 #include <gmock/gmock.h>
 #include <poll.h>
 
-#include "launcher/train/checkpoint_committer.h"
 #include "launcher/train/curve_file.h"
 #include "storage/json/json_reader.h"
-#include "tests/launcher/train/checkpoint_parts.h"
 #include "tests/temporary_directory.h"
+#include "tests/trainer/checkpoints/checkpoint_parts.h"
+#include "trainer/checkpoints/checkpoint_committer.h"
 
 namespace everstep::launcher {
 namespace {

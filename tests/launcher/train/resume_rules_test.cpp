@@ -4,13 +4,13 @@
 
 #include "launcher/checkpoint/stored_model.h"
 #include "launcher/train/checkpoint_session.h"
-#include "launcher/train/commit_assembly.h"
 #include "launcher/train/data_digest.h"
 #include "launcher/train/train_plan.h"
 #include "storage/openssl/openssl_hashing.h"
 #include "tests/launcher/commands/command_run.h"
 #include "tests/launcher/train/train_config.h"
 #include "tests/storage/fakes/sample_manifest.h"
+#include "trainer/checkpoints/commit_assembly.h"
 
 namespace everstep::launcher {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "trainer/state_tensors.h"
+#include "trainer/checkpoints/state_tensors.h"
 
 namespace everstep::trainer {
 namespace {

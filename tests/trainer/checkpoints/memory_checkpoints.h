@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "storage/manifest.h"
-#include "trainer/train_loop.h"
+#include "trainer/loop/train_loop.h"
 
 namespace everstep::trainer {
 

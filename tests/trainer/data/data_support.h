@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/temporary_directory.h"
-#include "trainer/model_config.h"
+#include "trainer/model/model_config.h"
 
 namespace everstep::trainer {
 

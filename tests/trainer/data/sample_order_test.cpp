@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "trainer/random_key.h"
+#include "trainer/model/random_key.h"
 
 namespace everstep::trainer {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "scheduler/schedule.h"
-#include "trainer/train_loop.h"
+#include "trainer/loop/train_loop.h"
 
 namespace everstep::trainer {
 

@@ -1,4 +1,4 @@
-#include "trainer/flight_recorder.h"
+#include "trainer/loop/flight_recorder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -12,8 +12,8 @@
 #include <gtest/gtest.h>
 
 #include "scheduler/versions.h"
-#include "tests/trainer/handover/asked_stops.h"
 #include "tests/trainer/loop/counting_stage.h"
+#include "tests/trainer/recovery/asked_stops.h"
 #include "trainer/threads/thread_transport.h"
 
 namespace everstep::trainer {

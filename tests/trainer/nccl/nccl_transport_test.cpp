@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/trainer/nccl/scripted_nccl.h"
-#include "tests/trainer/transport_contract.h"
+#include "tests/trainer/wire/transport_contract.h"
 #include "trainer/threads/thread_transport.h"
 
 namespace everstep::trainer {

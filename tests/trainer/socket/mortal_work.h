@@ -6,8 +6,8 @@
 #include <string>
 #include <thread>
 
-#include "trainer/transport.h"
 #include "trainer/wire/peer_connector.h"
+#include "trainer/wire/transport.h"
 
 // What workers do in tests of their deaths.
 namespace everstep::trainer {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/trainer/socket/wires.h"
-#include "tests/trainer/transport_contract.h"
+#include "tests/trainer/wire/transport_contract.h"
 
 namespace everstep::trainer {
 namespace {

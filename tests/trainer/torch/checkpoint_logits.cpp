@@ -9,9 +9,9 @@
 #include "launcher/checkpoint/checkpoint_choice.h"
 #include "launcher/checkpoint/checkpoint_store.h"
 #include "launcher/checkpoint/stored_model.h"
-#include "launcher/train/restore.h"
 #include "storage/json/json.h"
 #include "storage/json/json_reader.h"
+#include "trainer/checkpoints/restore.h"
 #include "trainer/torch/block.h"
 #include "trainer/torch/torch_stage.h"
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <numbers>
 
-#include "trainer/random_key.h"
+#include "trainer/model/random_key.h"
 
 namespace everstep::trainer {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "trainer/data_source.h"
-#include "trainer/stage_compute.h"
+#include "trainer/model/data_source.h"
+#include "trainer/model/stage_compute.h"
 #include "trainer/torch/block.h"
 
 namespace everstep::trainer {

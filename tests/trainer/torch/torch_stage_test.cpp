@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/trainer/torch/test_model.h"
-#include "trainer/fixed_point.h"
+#include "trainer/update/fixed_point.h"
 
 namespace everstep::trainer {
 namespace {

@@ -1,0 +1,216 @@
+#include "tests/trainer/recovery/mixing_stage.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "trainer/update/fixed_point.h"
+
+namespace everstep::trainer {
+namespace {
+
+using Values = std::vector<float>;
+
+constexpr std::uint64_t kBlockStride = 1 << 20;
+constexpr std::uint64_t kTargets = 1 << 30;
+
+// Multiples of 2^-8 in [-0.5, 0.5), which bf16 can hold.
+float coarse(const RandomStream& random, std::uint64_t index) {
+  return static_cast<float>(random.below(index, 256)) * 0x1p-8F - 0.5F;
+}
+
+float squashed(float value) { return value / (1 + std::abs(value)); }
+
+std::size_t next_to(std::uint64_t number, const Values& values) { return (number + 1) % values.size(); }
+
+class MixingStage final : public StageCompute {
+ public:
+  MixingStage(const StageRequest& request, std::set<std::int64_t> poisoned)
+      : request_(request), poisoned_(std::move(poisoned)) {}
+
+  Result<Output> forward(Position position, Buffer input) override {
+    const RandomStream random(request_.model.seed, static_cast<std::uint64_t>(position.value));
+    std::vector<Values>& kept = kept_[position.value];
+    Output output = pass(random, input, &kept);
+    return output;
+  }
+
+  Result<Buffer> backward(Position position, Buffer output_gradient, int parity) override {
+    const RandomStream random(request_.model.seed, static_cast<std::uint64_t>(position.value));
+    const auto kept = kept_.extract(position.value);
+    EVERSTEP_CHECK(!kept.empty(), "a backward without a forward");
+    Values gradient = is_last() ? last_gradient(random, kept.mapped().back()) : values_of(output_gradient);
+    const bool poison = poisoned_.contains(position.value);
+    for (int block = request_.layout.end_block - 1; block >= request_.layout.first_block; --block) {
+      const Values& input = kept.mapped()[static_cast<std::size_t>(block - request_.layout.first_block)];
+      gradient = unmix(random, block, input, gradient, parity, poison);
+    }
+    return is_first() ? Buffer{} : buffer_of(gradient);
+  }
+
+  Result<Output> evaluate(std::int64_t index, Buffer input) override {
+    const RandomStream random(request_.model.seed + 1, static_cast<std::uint64_t>(index));
+    return pass(random, input, nullptr);
+  }
+
+  bool take_overflow(int parity) override { return std::exchange(overflowed_[parity], false); }
+
+ private:
+  bool is_first() const { return request_.layout.first_block == 0; }
+  bool is_last() const { return request_.layout.end_block == request_.model.blocks(); }
+  std::size_t width() const { return request_.model.boundary_bytes() / sizeof(float); }
+
+  // Keeps the input of every block, and the output of the last.
+  Output pass(const RandomStream& random, const Buffer& input, std::vector<Values>* kept) const {
+    Values values = is_first() ? targets(random, 1) : values_of(input);
+    for (int block = request_.layout.first_block; block < request_.layout.end_block; ++block) {
+      if (kept != nullptr) kept->push_back(values);
+      values = mix(random, block, values);
+    }
+    if (kept != nullptr) kept->push_back(values);
+    if (!is_last()) return {buffer_of(values), 0};
+    double loss = 0;
+    for (const float difference : last_gradient(random, values)) loss += double{difference} * difference;
+    return {Buffer{}, loss};
+  }
+
+  Values targets(const RandomStream& random, std::uint64_t use) const {
+    Values values(width());
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = coarse(random, kTargets * (use + 1) + i);
+    return values;
+  }
+
+  Values last_gradient(const RandomStream& random, const Values& output) const {
+    Values gradient = targets(random, 2);
+    for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = output[i] - gradient[i];
+    return gradient;
+  }
+
+  Values mix(const RandomStream& random, int block, const Values& input) const {
+    Values output = input;
+    for_each_weight(random, block, [&](std::uint64_t number, float noise, float weight, std::int64_t) {
+      output[number % output.size()] += weight * (input[next_to(number, input)] + noise);
+    });
+    for (float& value : output) value = squashed(value);
+    return output;
+  }
+
+  // The gradient of the input; adds those of the weights.
+  Values unmix(const RandomStream& random, int block, const Values& input, const Values& gradient, int parity,
+               bool poison) {
+    Values result = gradient;
+    for_each_weight(random, block, [&](std::uint64_t number, float noise, float weight, std::int64_t offset) {
+      const float from_above = gradient[number % gradient.size()];
+      result[next_to(number, result)] += weight * from_above;
+      const float of_weight =
+          from_above * (input[next_to(number, input)] + noise) / static_cast<float>(request_.window);
+      add(parity, offset, poison ? std::numeric_limits<float>::infinity() : of_weight);
+    });
+    for (float& value : result) value = squashed(value);
+    return result;
+  }
+
+  void for_each_weight(const RandomStream& random, int block, auto visit) const {
+    std::uint64_t number = 0;
+    for (const StageLayout::Entry& entry : request_.layout.entries) {
+      if (entry.block != block) continue;
+      for (std::int64_t i = 0; i < entry.parameter.elements(); ++i, ++number) {
+        const float noise = coarse(random, kBlockStride * static_cast<std::uint64_t>(block + 1) + number);
+        visit(number, noise, weight_at(entry.offset + i), entry.offset + i);
+      }
+    }
+  }
+
+  float weight_at(std::int64_t offset) const {
+    const Buffer& weights = request_.memory.weights;
+    if (request_.model.precision == Precision::kFp32) return weights.as<float>()[offset];
+    return std::bit_cast<float>(std::uint32_t{weights.as<std::uint16_t>()[offset]} << 16);
+  }
+
+  void add(int parity, std::int64_t offset, float gradient) {
+    const Buffer& sums = request_.memory.gradients[parity];
+    if (request_.accumulation == Accumulation::kFloat) {
+      sums.as<float>()[offset] += gradient;
+    } else if (!add_fixed_point(sums.as<std::int64_t>().subspan(offset, 1), std::span<const float>(&gradient, 1),
+                                fixed_point_limit(request_.window))) {
+      overflowed_[parity] = true;
+    }
+  }
+
+  Values values_of(const Buffer& buffer) const {
+    const auto values = buffer.as<const float>();
+    return {values.begin(), values.end()};
+  }
+
+  static Buffer buffer_of(const Values& values) {
+    Buffer buffer = allocate_scratch(values.size() * sizeof(float));
+    std::copy(values.begin(), values.end(), buffer.as<float>().begin());
+    return buffer;
+  }
+
+  StageRequest request_;
+  std::set<std::int64_t> poisoned_;
+  std::map<std::int64_t, std::vector<Values>> kept_;  // by position
+  std::array<bool, 2> overflowed_{};
+};
+
+class NoMinibatches final : public DataSource {
+ public:
+  Result<Minibatch> training(Position) const override { return Minibatch{}; }
+  Result<Minibatch> validation(std::int64_t) const override { return Minibatch{}; }
+  std::int64_t validation_minibatches() const override { return 8; }
+};
+
+// The two copies of the tied parameter start equal.
+void fill(const ModelConfig& model, const StageLayout& layout, auto put) {
+  for (const StageLayout::Entry& entry : layout.entries) {
+    const int stream = entry.parameter.tied ? -1 : entry.block * 100 + entry.index;
+    const RandomStream random(model.seed + 2, static_cast<std::uint64_t>(stream));
+    for (std::int64_t i = 0; i < entry.parameter.elements(); ++i) {
+      put(entry.offset + i, coarse(random, static_cast<std::uint64_t>(i)));
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<StageCompute> make_mixing_stage(const StageRequest& request) {
+  return std::make_unique<MixingStage>(request, std::set<std::int64_t>());
+}
+
+std::unique_ptr<StageCompute> make_poisoned_stage(const StageRequest& request, std::set<std::int64_t> positions) {
+  return std::make_unique<MixingStage>(request, std::move(positions));
+}
+
+ModelConfig mixing_model(int layers) {
+  ModelConfig model;
+  model.shape = {"mixing", scheduler::ModelFamily::kGpt, layers, 2, 1, 2, 2};
+  model.minibatch = 1;
+  model.seed = 5;
+  return model;
+}
+
+void add_mixing_hooks(const ModelConfig& model, TrainHooks& hooks) {
+  hooks.make_stage = make_mixing_stage;
+  hooks.initialise_weights = [model](const StageLayout& layout, const Buffer& weights) {
+    fill(model, layout, [&](std::int64_t at, float value) {
+      if (model.precision == Precision::kFp32) {
+        weights.as<float>()[at] = value;
+      } else {
+        weights.as<std::uint16_t>()[at] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
+      }
+    });
+  };
+  hooks.initialise_master = [model](const StageLayout& layout, const Buffer& master) {
+    fill(model, layout, [&](std::int64_t at, float value) { master.as<float>()[at] = value; });
+  };
+}
+
+std::unique_ptr<DataSource> make_no_minibatches() { return std::make_unique<NoMinibatches>(); }
+
+}  // namespace everstep::trainer

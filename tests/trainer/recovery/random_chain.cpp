@@ -1,0 +1,71 @@
+#include "tests/trainer/recovery/random_chain.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace everstep::trainer {
+namespace {
+
+constexpr int kDepths[] = {1, 2, 3, 4, 6, 8};
+constexpr int kMostWorkers = 12;
+constexpr int kLatestRound = 9;
+
+}  // namespace
+
+std::vector<int> names(int first, int count) {
+  std::vector<int> made(static_cast<std::size_t>(count));
+  std::iota(made.begin(), made.end(), first);
+  return made;
+}
+
+RandomChain::RandomChain(std::uint64_t seed, std::vector<scheduler::ScheduleKind> kinds)
+    : random_(seed, 0), kinds_(std::move(kinds)) {}
+
+int RandomChain::below(int bound) {
+  return static_cast<int>(random_.below(drawn_++, static_cast<std::uint64_t>(bound)));
+}
+
+TestGeneration RandomChain::next(const HandoverChain& chain) {
+  TestGeneration next = any_plan();
+  take_places(next, chain.workers());
+  spare_some(next, chain);
+  const std::int64_t updates = chain.steps().empty() ? 0 : chain.steps().back().step;
+  next.stop = below(3) == 0 ? after_update(updates + 1) : after_round(below(kLatestRound));
+  return next;
+}
+
+TestGeneration RandomChain::any_plan() {
+  TestGeneration next;
+  do {
+    next.kind = kinds_[static_cast<std::size_t>(below(static_cast<int>(kinds_.size())))];
+    next.depth = kDepths[below(std::size(kDepths))];
+    next.width = 1 + below(3);
+  } while (next.depth * next.width > kMostWorkers || !scheduler::Placement::make(next.kind, next.depth));
+  return next;
+}
+
+// Who has none hands over.
+void RandomChain::take_places(TestGeneration& next, std::vector<int> before) {
+  for (int place = 0; place < next.depth * next.width; ++place) {
+    if (before.empty() || below(2) == 0) {
+      next.workers.push_back(newcomers_++);
+      continue;
+    }
+    const auto chosen = before.begin() + below(static_cast<int>(before.size()));
+    next.workers.push_back(*chosen);
+    before.erase(chosen);
+  }
+  next.donors = std::move(before);
+}
+
+void RandomChain::spare_some(TestGeneration& next, const HandoverChain& chain) {
+  const std::vector<int> donors = next.donors;
+  for (const int name : donors) {
+    TestGeneration without = next;
+    std::erase(without.donors, name);
+    if (below(2) == 0 && plan_transfer(chain.change_to(without), chain.options().model)) next = std::move(without);
+  }
+}
+
+}  // namespace everstep::trainer

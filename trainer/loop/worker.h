@@ -1,0 +1,243 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "trainer/loop/copy_keeper.h"
+#include "trainer/loop/input_queue.h"
+#include "trainer/loop/stage_clock.h"
+#include "trainer/loop/train_loop.h"
+#include "trainer/recovery/group_stop.h"
+#include "trainer/recovery/super_rounds.h"
+#include "trainer/update/gradient_reduction.h"
+#include "trainer/update/update_exchange.h"
+
+namespace everstep::trainer {
+
+// A cut inside a window that was agreed on.
+struct ExpectedCapture {
+  std::int64_t window = 0;
+  int round = 0;
+  int chunks_left = 0;  // whose Capture is still to come
+  StagedCut cut;
+};
+
+// One worker's state and the ops on it: what train() interprets a schedule with. The options, transport and hooks must
+// outlive it.
+class Worker {
+ public:
+  // Checks the options, allocates the chunks of this worker and fills in their initial weights.
+  static Result<std::unique_ptr<Worker>> make(const TrainOptions& options, const DataSource& data, Transport& transport,
+                                              const TrainHooks& hooks);
+  virtual ~Worker() = default;
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // Runs windows [version, version + windows) and drains, or stops early where a stop was agreed on.
+  Status run(std::int64_t windows);
+
+  // Makes a checkpoint of the drained pipeline if one is due at the update that run() ended with. After an evaluation,
+  // so that the loss goes with it.
+  void save_if_due(std::optional<double> validation_loss);
+
+  // Makes one of the end, unless the newest holds this very state; waits until it is saved, and tells whether it is.
+  Status save_at_end(std::optional<double> validation_loss);
+
+  // Forward only over the first minibatches of the validation split; the pipeline must be drained. All workers get the
+  // mean loss.
+  Result<double> evaluate(std::int64_t minibatches);
+
+  // After the last run(): waits until all that guard have copies of the newest version.
+  Status end_copies();
+
+  // After a failure: if it is a death in another group, those of this one need not wait for this worker's word.
+  void refuse_group_stop();
+
+  // Updates made since the start of training; one that a live checkpoint holds in advance counts.
+  std::int64_t updates() const { return version_.value + (adopts_next_ ? 1 : 0); }
+  bool stopped() const { return stop_ != WindowStop::kNo || group_stop_; }
+  RunEnd end() const;
+  const TrainResult& result() const { return result_; }
+
+  // Calls hooks.on_end with the weights of each chunk.
+  void hand_over_weights() const;
+
+  // What this worker has when nothing runs any more. Nothing but the destructor may follow.
+  HeldState take_held_state();
+
+ protected:
+  Worker(const TrainOptions& options, Transport& transport, const TrainHooks& hooks, scheduler::Schedule shape);
+  static Result<scheduler::Schedule> shape_of(const TrainOptions& options, const Transport& transport);
+  Status prepare(const DataSource& data);
+
+  // The decisions that tests take wrongly, to prove that the checks would notice: which op comes next, which gradient
+  // buffer a backward adds to, that guards have their copies before an exchange, and that owners keep theirs after it.
+  virtual scheduler::Op op_at(std::int64_t index) const { return stream_->at(index); }
+  virtual int parity_of(const scheduler::Op& op) const { return static_cast<int>(op.window % 2); }
+  virtual Status finish_copies();
+  virtual void keep_newest_copy();
+
+  const OpStream& stream() const { return *stream_; }
+
+ private:
+  // A stage replica on this device.
+  struct Chunk {
+    int stage = 0;
+    ChunkMemory memory;
+    Buffer previous_weights;           // of the version before, with options.stash only
+    Buffer next_weights;               // from a live checkpoint, until the first update puts them in place
+    Buffer steady_weights;             // on the owner, with options.stash and copies only: what no backward swaps
+    std::array<bool, 2> overflowed{};  // by window parity: a gradient could not be added
+    std::unique_ptr<StageCompute> compute;
+    std::unique_ptr<StageOptimizer> optimizer;        // on the owner only
+    std::map<std::int64_t, Version> forward_version;  // by position, of the minibatches in flight
+    StageClock clock{};
+  };
+  static constexpr std::size_t kOpsKept = 64;
+
+  static FrameHeader job_of(const TrainOptions& options);
+  Result<Chunk> make_chunk(int stage, const DataSource& data);
+  Chunk& chunk_of(int stage);
+  bool owns(int stage) const;
+
+  Status run_op(std::int64_t index, const scheduler::Op& op);
+  void count_time(const OpRecord& record);
+  Status forward(std::int64_t index, const scheduler::Op& op);
+  Result<StageCompute::Output> forward_through(Chunk& chunk, Position position, Buffer input);
+  Status backward(std::int64_t index, const scheduler::Op& op);
+  Status update(const scheduler::Op& op);
+
+  // Nothing: it is run.
+  const SettledMinibatch* settled_at(Position position) const;
+
+  Result<Buffer> take_input(std::int64_t index);
+  void send_output(const scheduler::Op& op, Buffer output);
+  std::int64_t last_certain_window() const;
+  Status advance_others();
+
+  struct EvaluationOp;  // evaluation.cpp
+  static std::vector<EvaluationOp> evaluation_ops(const scheduler::Schedule& shape, std::int64_t begin,
+                                                  std::int64_t end, int worker);
+  Result<std::vector<UpdateRecord>> evaluate_range(std::int64_t begin, std::int64_t end);
+  static FrameHeader activation_header(FrameHeader header, const EvaluationOp& op, int stage);
+  Result<double> evaluate_one(const FrameHeader& header, const EvaluationOp& op);
+
+  // worker_checkpoint.cpp
+  void start_from(const ResumePoint& resume);
+  Status fill_chunk(Chunk& chunk) const;
+  bool writes(int stage) const;
+  int rounds_from(std::int64_t first_minibatch) const;
+  std::int64_t super_round() const { return std::int64_t{shape_.depth()} * options_.schedule.width; }
+  DueCut next_cut(const UpdateDecision& decision, std::int64_t window);
+  void expect_capture(std::int64_t window, std::optional<int> round);
+  void capture(const scheduler::Op& op);
+  void hand_over_capture();
+  void stage_previous_weights();
+  void stage_state(const Chunk& chunk, StagedCut& cut);
+  void save_at_update(CutKind kind, std::optional<double> validation_loss);
+  void hand_over(StagedCut cut);
+  void adopt_next_weights();
+
+  void stash_weights();
+  UpdateRecord record_of(std::int64_t window);
+  void apply(const UpdateDecision& decision, std::int64_t window);
+  bool compares_replicas(std::int64_t window) const;
+  Status check_replicas(const std::vector<UpdateRecord>& records, std::int64_t window) const;
+  std::optional<Anomaly> anomaly_of(const std::vector<UpdateRecord>& records, const UpdateDecision& decision,
+                                    std::int64_t window) const;
+  Status stop_for(const Anomaly& anomaly) const;
+  Status check_skipped_in_a_row() const;
+  void let_everybody_know() const;
+  double learning_rate_after(std::int64_t window) const;
+  Status share_weights(std::int64_t window);
+  void zero_gradients(std::int64_t window, bool owned_too);
+  void report(const UpdateDecision& decision, std::int64_t window, const std::optional<Anomaly>& skipped_for);
+  std::span<WindowHistory> remember(std::int64_t window, const std::vector<double>& losses);
+  WindowHistory run_here(std::int64_t window, const scheduler::MinibatchRange& range,
+                         const std::vector<double>& losses) const;
+
+  // worker_stop.cpp
+  std::int64_t round_of(const scheduler::Op& op) const;
+  SuperRounds::Place last_certain_round() const;
+  Status wait_to_start(const scheduler::Op& op);
+  void end_after(std::int64_t round);
+  Status end_inside_window();
+  Status sum_unfinished_window();
+  UpdateRecord record_of_unfinished(std::int64_t window);
+  bool is_inside_window() const { return last_round_ && !group_stop_ && !rounds_.ends_window(*last_round_); }
+  // Whether the stop lies before the windows of this run() at all.
+  bool nothing_is_left() const {
+    return last_round_ && rounds_.place_of(*last_round_).window < stream_->first_window();
+  }
+  int plan_workers() const { return static_cast<int>(shape_.workers.size()); }
+
+  // worker_group.cpp
+  GroupMembers group() const;
+  bool lost_another_group() const;
+  GroupWord word_to_group() const;
+  Status go_on_in_group(const Error& error);
+  Status end_in_group();
+  Status sum_in_group(int round);
+  std::vector<WindowHistory> ranges_run_by_group(int rounds, const std::vector<double>& losses) const;
+  std::chrono::milliseconds patience() const;
+  bool has_kept(std::int64_t window) const;
+
+  // worker_copies.cpp
+  Status begin_copies();
+  void add_version_to_copies();
+  std::vector<StagedStage> owned_state();
+
+  const TrainOptions& options_;
+  Transport& transport_;
+  const TrainHooks& hooks_;
+  scheduler::Schedule shape_;         // who is where; its lists are those of the first window
+  std::vector<StageLayout> layouts_;  // per stage
+  std::vector<RecordCapacity> capacities_;
+  std::vector<Chunk> chunks_;  // stages ascending
+  GradientReduction reduction_;
+  FlightRecorder own_recorder_;
+  FlightRecorder& recorder_;
+
+  std::unique_ptr<OpStream> stream_;
+  std::unique_ptr<InputQueue> inputs_;
+  Version version_;
+  std::int64_t applied_ = 0;                                   // updates that were not skipped
+  std::int64_t skipped_in_a_row_ = 0;                          // the last ones
+  std::map<std::int64_t, std::vector<MinibatchLoss>> losses_;  // by window
+  std::optional<OriginWatch> origins_;                         // where anomalies stop the run
+  NormHistory norms_;
+  Tick busy_ = 0;  // since the last exchange
+  Tick last_exchange_ = 0;
+  SuperRounds rounds_;
+  std::int64_t started_ = -1;  // the highest super-round
+  Tick round_began_ = 0;       // that one
+  Tick round_time_ = 0;        // of the one before
+  WindowStop stop_ = WindowStop::kNo;
+  std::optional<std::int64_t> last_round_;  // set by a stop that this worker has come to
+  ResumePoint unfinished_;                  // what is known of the window that the stop lies in
+  bool is_reducing_ = false;                // the sums of the window are on their way to other groups
+  bool spoke_to_group_ = false;             // because of a death in another one
+  bool group_stop_ = false;                 // last_round_ is this group's own
+  Tick group_stop_limit_ = 0;               // when it must be reached
+  std::vector<SettledMinibatch> settled_;   // positions ascending
+  TrainResult result_;
+
+  std::int64_t first_minibatch_ = 0;   // where the next run() starts its first window
+  bool adopts_next_ = false;           // the next update puts the weights of a live checkpoint in place
+  std::map<int, StageState> staging_;  // by stage; kept from one cut to the next
+  std::optional<ExpectedCapture> capture_;
+  std::vector<WindowHistory> history_;  // since the last cut that was handed over
+  std::optional<Position> last_cut_;
+  std::int64_t rounds_done_ = 0;        // of the windows that ended in this run
+  bool save_is_due_ = false;            // at the update that run() ended with
+  std::uint64_t cuts_ = 0;              // handed over so far
+  std::unique_ptr<CopyKeeper> copies_;  // none: no copies are kept
+};
+
+}  // namespace everstep::trainer

@@ -1,0 +1,205 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/random.h"
+#include "trainer/loop/worker.h"
+
+namespace everstep::trainer {
+
+// ---- resuming ----
+
+void Worker::start_from(const ResumePoint& resume) {
+  const std::int64_t window = options_.schedule.window;
+  EVERSTEP_CHECK(hooks_.restore != nullptr, "resuming needs a way to restore");
+  EVERSTEP_CHECK(resume.position.value / window == resume.version.value, "a position outside its window");
+  first_minibatch_ = resume.position.value % window;
+  EVERSTEP_CHECK(static_cast<std::int64_t>(resume.losses.size()) == first_minibatch_, "losses of another position");
+  applied_ = resume.applied;
+  skipped_in_a_row_ = resume.skipped_in_a_row;
+  adopts_next_ = resume.continues_live && resume.version.value < options_.steps;
+  EVERSTEP_CHECK(!adopts_next_ || (first_minibatch_ == 0 && resume.version.value > 0), "no version before this one");
+  version_ = {resume.version.value - (adopts_next_ ? 1 : 0)};
+  last_cut_ = resume.position;
+  result_.steps = resume.version.value;
+  history_ = resume.history;
+  EVERSTEP_CHECK(resume.kept.empty() || (first_minibatch_ == 0 && !adopts_next_), "ranges are kept of a whole window");
+  for (const WindowHistory& range : resume.kept) {
+    for (int i = range.first; i < range.end; ++i) {
+      settled_.push_back({{range.window * window + i}, range.losses[static_cast<std::size_t>(i - range.first)]});
+    }
+  }
+  std::ranges::sort(settled_, {}, &SettledMinibatch::position);
+  if (transport_.worker() == 0) losses_[resume.version.value] = resume.losses;
+  capacities_[0].losses += resume.losses.size();
+}
+
+// From the checkpoint, or from the beginning.
+Status Worker::fill_chunk(Chunk& chunk) const {
+  const StageLayout& layout = layouts_[chunk.stage];
+  if (!options_.resume) {
+    if (hooks_.initialise_weights) hooks_.initialise_weights(layout, chunk.memory.weights);
+    const bool has_master = chunk.optimizer && !chunk.optimizer->master().empty();
+    if (has_master && hooks_.initialise_master) hooks_.initialise_master(layout, chunk.optimizer->master());
+    return {};
+  }
+  StageState state;
+  state.weights = chunk.memory.weights;
+  if (adopts_next_) {
+    chunk.next_weights = allocate_zeroed(chunk.memory.weights.size);
+    state.weights = chunk.next_weights;
+    state.previous = chunk.memory.weights;
+  }
+  if (chunk.optimizer) {
+    state.first_moment = chunk.optimizer->first_moment();
+    state.second_moment = chunk.optimizer->second_moment();
+    state.master = chunk.optimizer->master();
+  }
+  const bool has_sums = first_minibatch_ > 0 || !options_.resume->kept.empty();
+  if (has_sums && writes(chunk.stage)) state.gradients = chunk.memory.gradients[version_.value % 2];
+  return hooks_.restore(layout, state);
+}
+
+// What the update did before the checkpoint was taken.
+void Worker::adopt_next_weights() {
+  if (options_.stash) stash_weights();
+  for (Chunk& chunk : chunks_) {
+    std::memcpy(chunk.memory.weights.data, chunk.next_weights.data, chunk.next_weights.size);
+    chunk.next_weights = {};
+  }
+  version_ = version_.next();
+  adopts_next_ = false;
+}
+
+// ---- deciding ----
+
+int Worker::rounds_from(std::int64_t first_minibatch) const {
+  const scheduler::WindowSlice slice{0, static_cast<int>(first_minibatch), options_.schedule.window, true};
+  return shape_.rounds_in(slice);
+}
+
+DueCut Worker::next_cut(const UpdateDecision& decision, std::int64_t window) {
+  if (hooks_.checkpoints == nullptr) return {};
+  rounds_done_ += rounds_from(stream_->first_minibatch_of(window));
+  const bool is_last = window + 1 == options_.steps;
+  DueCut due = due_cut(options_.checkpoints, Version{window + 1}, rounds_done_, is_last ? 0 : rounds_from(0));
+  if (due && !decision.all_idle) {
+    const std::int64_t rounds = due.after_round ? *due.after_round + 1 : 0;
+    const bool is_saved_anyway = is_last && options_.checkpoints.at_end;
+    const Position position{(window + 1) * options_.schedule.window + rounds * super_round()};
+    if (!is_saved_anyway) hooks_.checkpoints->skipped(position);
+    due = {};
+  }
+  expect_capture(window + 1, due.after_round);
+  return due;
+}
+
+void Worker::expect_capture(std::int64_t window, std::optional<int> round) {
+  capture_.reset();
+  if (hooks_.checkpoints == nullptr || !round) return;
+  ExpectedCapture& capture = capture_.emplace();
+  capture.window = window;
+  capture.round = *round;
+  capture.chunks_left = static_cast<int>(chunks_.size());
+  capture.cut.kind = CutKind::kInWindow;
+  capture.cut.version = {window};
+}
+
+// ---- taking ----
+
+// The root group's owners end with the sums of gradients; they write everything else too.
+bool Worker::writes(int stage) const {
+  return owns(stage) && shape_.group_of(transport_.worker()) == root_group_of(shape_, stage);
+}
+
+void Worker::capture(const scheduler::Op& op) {
+  if (!capture_ || capture_->window != op.window || capture_->round != op.round) return;
+  EVERSTEP_CHECK(version_.value == op.window, "a capture before the window's weights are in place: " + to_string(op));
+  Chunk& chunk = chunk_of(op.stage);
+  const auto parity = static_cast<int>(op.window % 2);
+  StagedCut& cut = capture_->cut;
+  cut.usable = cut.usable && !chunk.overflowed[parity];
+  staging_[op.stage].previous = {};  // no part of this cut
+  Buffer sums;
+  copy_into(writes(op.stage) ? staging_[op.stage].gradients : sums, chunk.memory.gradients[parity]);
+  reduction_.capture(op.window, op.round, op.stage, writes(op.stage) ? staging_[op.stage].gradients : sums);
+  if (writes(op.stage)) {
+    stage_state(chunk, cut);
+    cut.stages.back().state.gradients = staging_[op.stage].gradients;
+  }
+  --capture_->chunks_left;
+  cut.position = {op.window * options_.schedule.window + stream_->first_minibatch_of(op.window) +
+                  (op.round + 1) * super_round()};
+  cut.began_drained = stream_->pattern().starts_drained(op.window);
+}
+
+void Worker::hand_over_capture() {
+  if (!capture_ || capture_->chunks_left > 0 || reduction_.is_capturing()) return;
+  StagedCut cut = std::move(capture_->cut);
+  const std::int64_t window = capture_->window;
+  capture_.reset();
+  if (origins_ && origins_->has_seen(window)) cut.usable = false;
+  const std::int64_t end = cut.position.value - window * options_.schedule.window;
+  for (const MinibatchLoss& loss : losses_[window]) {
+    if (loss.minibatch < end) cut.losses.push_back(loss);
+  }
+  hand_over(std::move(cut));
+}
+
+void Worker::stage_previous_weights() {
+  for (const Chunk& chunk : chunks_) {
+    if (!writes(chunk.stage)) continue;
+    staging_[chunk.stage].gradients = {};  // no part of this cut
+    copy_into(staging_[chunk.stage].previous, chunk.memory.weights);
+  }
+}
+
+void Worker::stage_state(const Chunk& chunk, StagedCut& cut) {
+  StageState& staged = staging_[chunk.stage];
+  copy_into(staged.weights, chunk.memory.weights);
+  copy_into(staged.first_moment, chunk.optimizer->first_moment());
+  copy_into(staged.second_moment, chunk.optimizer->second_moment());
+  copy_into(staged.master, chunk.optimizer->master());
+  StageState state = staged;
+  state.gradients = {};
+  if (cut.kind != CutKind::kLive) state.previous = {};
+  cut.stages.push_back({chunk.stage, layouts_[chunk.stage], std::move(state)});
+}
+
+void Worker::save_at_update(CutKind kind, std::optional<double> validation_loss) {
+  StagedCut cut;
+  cut.kind = kind;
+  cut.validation_loss = validation_loss;
+  cut.version = version_;
+  cut.position = {version_.value * options_.schedule.window};
+  for (const Chunk& chunk : chunks_) {
+    if (writes(chunk.stage)) stage_state(chunk, cut);
+  }
+  hand_over(std::move(cut));
+}
+
+void Worker::hand_over(StagedCut cut) {
+  const auto generation = static_cast<std::uint64_t>(options_.generation.value);
+  cut.nonce = static_cast<std::uint32_t>(RandomStream(options_.lineage, generation).bits(cuts_++));
+  cut.applied = applied_;
+  cut.history = std::exchange(history_, {});
+  last_cut_ = cut.position;
+  hooks_.checkpoints->save(std::move(cut));
+}
+
+void Worker::save_if_due(std::optional<double> validation_loss) {
+  if (std::exchange(save_is_due_, false)) save_at_update(CutKind::kFlush, validation_loss);
+}
+
+Status Worker::save_at_end(std::optional<double> validation_loss) {
+  const std::int64_t first = options_.resume ? options_.resume->version.value : 0;
+  if (hooks_.checkpoints == nullptr || !options_.checkpoints.at_end || updates() == first) return {};
+  Status last = hooks_.checkpoints->finish();
+  if (!last && last.error().code == ErrorCode::kCancelled) return last;
+  const Position here{version_.value * options_.schedule.window};
+  if (last.ok() && last_cut_ == here) return {};
+  save_at_update(CutKind::kFlush, validation_loss);
+  return hooks_.checkpoints->finish();
+}
+
+}  // namespace everstep::trainer

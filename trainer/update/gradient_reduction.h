@@ -1,0 +1,97 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "scheduler/schedule.h"
+#include "trainer/model/model_config.h"
+#include "trainer/update/piece_transfer.h"
+#include "trainer/wire/transport.h"
+
+namespace everstep::trainer {
+
+// Sums a window's gradients at the owners of their stages, beside the forwards and backwards. The way of one stage:
+// replicas send to the owner in their group; owners of the other groups send to the owner in the root group; in the
+// root group the first stage's owner adds the last stage's gradient of the tied parameter to its own and returns that
+// sum; at last the root sends the total to the other groups' owners. Each step adds whole buffers in an order that the
+// plan alone decides, so every owner of a stage, and both owners of the tied parameter, end with the same bits.
+//
+// The sums within and over the groups run whenever frames have arrived; tied sums and totals wait for finish(), when
+// all replica and group sums have been handed over: on a link between two owners those come first.
+//
+// A capture takes the first half of that way: a copy of the gradients as they stand after a round is summed at the root
+// group's owner, and stays there.
+//
+// In a mirror group of P devices with P stages this moves what a reduce-scatter would.
+class GradientReduction {
+ public:
+  // `schedule` must outlive it.
+  GradientReduction(Transport& transport, const scheduler::Schedule& schedule, Accumulation accumulation,
+                    const FrameHeader& job);
+
+  // At StartReduce, never waits. From now until finish() and everybody's meeting at the update, `sums` must not be
+  // touched. `layout` is the stage's.
+  void start(std::int64_t window, int stage, const StageLayout& layout, const Buffer& sums);
+
+  // At Capture, never waits. `sums` is a copy that nobody else touches; at the root group's owner it becomes the sum.
+  void capture(std::int64_t window, int round, int stage, const Buffer& sums);
+
+  // Whether sums of a capture are still on their way here.
+  bool is_capturing() const;
+
+  // Between two ops: takes what has arrived.
+  Status advance();
+
+  // Before the update: waits until all stages owned here are complete.
+  Status finish(std::chrono::milliseconds timeout);
+
+ private:
+  struct Step {
+    enum class Kind : std::uint8_t { kAdd, kStore, kSend, kUntilFinish };
+    Kind kind;
+    int peer;
+    FrameHeader header;
+    Buffer sums;
+  };
+  // One owned stage on its way.
+  struct Owned {
+    std::deque<Step> steps;  // a capture's end with its sum; a window's have a part that waits for finish()
+    bool is_capture = false;
+    std::optional<PieceReceiver> receiver;  // of the front step
+  };
+  struct SumKinds {
+    FrameKind of_replicas;
+    FrameKind of_groups;
+  };
+
+  std::deque<Step> steps_to_root(FrameHeader about, const SumKinds& kinds, const Buffer& sums) const;
+  std::deque<Step> steps_of(const FrameHeader& about, const StageLayout& layout, const Buffer& sums) const;
+  FrameHeader about(std::int64_t window, int round, int stage) const;
+  bool sends_to_owner(FrameHeader about, FrameKind kind, const Buffer& sums);
+  bool one_owner_of_tied() const;
+
+  // Runs steps up to finish()'s part, or to the end of it. Without a timeout it stops where it would have to wait, and
+  // returns false.
+  Result<bool> advance(Owned& owned, std::optional<std::chrono::milliseconds> timeout);
+  Status advance_all(std::chrono::milliseconds timeout);
+  void forget_ended();
+  void add_tied_locally();
+
+  Transport& transport_;
+  const scheduler::Schedule& schedule_;
+  Accumulation accumulation_;
+  FrameHeader job_;
+  // In the order they were started, which is the same on all workers that share a link.
+  std::list<Owned> active_;
+  std::vector<Buffer> tied_here_;  // where one worker owns both tied parameters and adds them itself
+};
+
+// The group whose owner of the stage ends with the sum over all groups.
+int root_group_of(const scheduler::Schedule& schedule, int stage);
+
+}  // namespace everstep::trainer

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <optional>
+
+#include "base/result.h"
+#include "trainer/model/model_config.h"
+#include "trainer/wire/transport.h"
+
+namespace everstep::trainer {
+
+// Flat buffers travel in pieces of this size: large enough for full bandwidth, small enough for the transport to
+// survive a peer that dies in the middle, and for a receiver to sum while the rest is on its way.
+inline constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+
+// Sends `whole`; `header` says what it is. Its bytes must not change before the receiver has them all.
+void send_in_pieces(Transport& transport, int to, FrameHeader header, const Buffer& whole,
+                    Channel channel = Channel::kCollectives);
+
+// Receives what send_in_pieces sent.
+class PieceReceiver {
+ public:
+  // Stores the pieces in `target`, or, with `add_as`, adds them to what is there.
+  PieceReceiver(Transport& transport, int from, const FrameHeader& header, Buffer target,
+                std::optional<Accumulation> add_as = std::nullopt, Channel channel = Channel::kCollectives);
+
+  // Takes what has arrived without waiting; true when it was the last piece.
+  Result<bool> advance();
+
+  // Waits for the rest, for each piece at most `timeout`.
+  Status finish(std::chrono::milliseconds timeout);
+
+ private:
+  struct Piece {
+    ReceiveId receive;
+    Buffer arrives_in;
+    Buffer target;
+  };
+
+  void post_ahead();
+  Status take_front(std::chrono::milliseconds timeout);
+
+  Transport& transport_;
+  int from_;
+  FrameHeader header_;
+  Buffer target_;
+  std::optional<Accumulation> add_as_;
+  Channel channel_;
+  std::size_t posted_bytes_ = 0;
+  std::deque<Piece> posted_;
+  std::deque<Buffer> free_staging_;  // only when adding
+};
+
+}  // namespace everstep::trainer
