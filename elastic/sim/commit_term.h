@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/tick.h"
-#include "elastic/head_commit.h"
+#include "elastic/brain/head_commit.h"
 #include "elastic/records.h"
 #include "elastic/sim/checkpoint_files.h"
 

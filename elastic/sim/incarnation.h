@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "elastic/coordinator.h"
+#include "elastic/brain/coordinator.h"
+#include "elastic/brain/worker_agent.h"
 #include "elastic/sim/committer.h"
 #include "elastic/sim/connector.h"
 #include "elastic/sim/run.h"
 #include "elastic/sim/store.h"
-#include "elastic/worker_agent.h"
 
 namespace everstep::elastic::sim {
 

@@ -9,7 +9,7 @@
 
 #include "base/ids.h"
 #include "base/tick.h"
-#include "elastic/decision.h"
+#include "elastic/brain/decision.h"
 #include "elastic/sim/network.h"
 
 namespace everstep::elastic::sim {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "elastic/decision.h"
+#include "elastic/brain/decision.h"
 #include "elastic/sim/checkpoint_files.h"
 #include "elastic/sim/connector.h"
 #include "elastic/sim/copies.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "elastic/decision.h"
+#include "elastic/brain/decision.h"
 #include "launcher/checkpoint/checkpoint_store.h"
 #include "launcher/elastic/compute_watch.h"
 #include "launcher/elastic/kept_copies.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "elastic/situation.h"
+#include "elastic/brain/situation.h"
 
 namespace everstep::launcher {
 namespace {

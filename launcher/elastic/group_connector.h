@@ -5,7 +5,7 @@
 #include <mutex>
 #include <optional>
 
-#include "elastic/decision.h"
+#include "elastic/brain/decision.h"
 #include "elastic/view.h"
 #include "launcher/elastic/background_threads.h"
 #include "trainer/wire/peer_connector.h"

@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "elastic/coordinator.h"
+#include "elastic/brain/coordinator.h"
+#include "elastic/brain/worker_agent.h"
 #include "elastic/high_water.h"
-#include "elastic/worker_agent.h"
 #include "launcher/elastic/background_threads.h"
 #include "launcher/elastic/change_clock.h"
 #include "launcher/elastic/commit_role.h"

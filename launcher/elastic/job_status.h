@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "elastic/brain/situation.h"
 #include "elastic/records.h"
-#include "elastic/situation.h"
 #include "elastic/view.h"
 #include "launcher/elastic/job_secret.h"
 #include "storage/json/json.h"

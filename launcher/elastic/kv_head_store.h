@@ -3,7 +3,7 @@
 #include <functional>
 #include <memory>
 
-#include "elastic/head_commit.h"
+#include "elastic/brain/head_commit.h"
 #include "elastic/kv_store.h"
 #include "storage/documents.h"
 #include "storage/head.h"

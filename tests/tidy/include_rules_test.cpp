@@ -27,7 +27,7 @@ TEST(IncludeGraph, AllowsWhatTheTableAllows) {
            {"base/ids.cpp", "\"base/ids.h\""},
            {"scheduler/plan.h", "\"base/result.h\""},
            {"storage/json/json_text.cpp", "\"storage/manifest.h\""},
-           {"elastic/coordinator.h", "\"scheduler/plan.h\""},
+           {"elastic/brain/coordinator.h", "\"scheduler/plan.h\""},
            {"trainer/loop/train_loop.cpp", "\"storage/manifest.h\""},
            {"launcher/main.cpp", "\"trainer/torch/stage_executor.h\""},
            {"tests/storage/json/json_text_test.cpp", "\"storage/json/json_text.h\""},
@@ -135,7 +135,7 @@ TEST(CorePurity, BansHeadersThatAct) {
 
 TEST(CorePurity, BansWordsThatActWhereTheHeaderAloneIsInnocent) {
   for (const std::string word : {"getenv", "steady_clock", "system_clock", "sleep_for", "thread_local"}) {
-    const SourceFile file{"elastic/coordinator.cpp",
+    const SourceFile file{"elastic/brain/coordinator.cpp",
                           "// " + word + " is only mentioned here\nauto x = std::" + word + ";\n"};
     EXPECT_THAT(check_core_purity(file), ElementsAre(violation(file.path, 2, word + " has no place in a core file")));
   }

@@ -1,4 +1,4 @@
-#include "elastic/anomaly_trial.h"
+#include "elastic/brain/anomaly_trial.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "elastic/base_choice.h"
+#include "elastic/brain/base_choice.h"
 
 #include <gtest/gtest.h>
 

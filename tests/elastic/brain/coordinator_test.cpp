@@ -1,4 +1,4 @@
-#include "elastic/coordinator.h"
+#include "elastic/brain/coordinator.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "elastic/speed_book.h"
+#include "elastic/brain/speed_book.h"
 #include "tests/elastic/brain/small_cluster.h"
 
 namespace everstep::elastic::test {

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "elastic/coordinator.h"
+#include "elastic/brain/coordinator.h"
+#include "elastic/brain/worker_agent.h"
 #include "elastic/high_water.h"
 #include "elastic/record_seal.h"
 #include "elastic/sim/kv_model.h"
-#include "elastic/worker_agent.h"
 
 namespace everstep::elastic::test {
 

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "elastic/head_commit.h"
+#include "elastic/brain/head_commit.h"
 #include "tests/launcher/elastic/scripted_store.h"
 
 namespace everstep::launcher {

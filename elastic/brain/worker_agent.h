@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "elastic/decision.h"
+#include "elastic/brain/decision.h"
 #include "elastic/view.h"
 
 namespace everstep::elastic {

@@ -1,4 +1,4 @@
-#include "elastic/head_commit.h"
+#include "elastic/brain/head_commit.h"
 
 #include <utility>
 

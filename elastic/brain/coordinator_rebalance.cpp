@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "elastic/coordinator.h"
+#include "elastic/brain/coordinator.h"
 
 namespace everstep::elastic {
 namespace {

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "base/log_line.h"
-#include "elastic/anomaly_trial.h"
-#include "elastic/base_choice.h"
-#include "elastic/decision.h"
-#include "elastic/situation.h"
-#include "elastic/speed_book.h"
+#include "elastic/brain/anomaly_trial.h"
+#include "elastic/brain/base_choice.h"
+#include "elastic/brain/decision.h"
+#include "elastic/brain/situation.h"
+#include "elastic/brain/speed_book.h"
 #include "elastic/view.h"
 
 namespace everstep::elastic {

@@ -1,4 +1,4 @@
-#include "elastic/suspicion.h"
+#include "elastic/brain/suspicion.h"
 
 #include <algorithm>
 #include <iterator>

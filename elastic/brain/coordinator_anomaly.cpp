@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "elastic/coordinator.h"
+#include "elastic/brain/coordinator.h"
 
 namespace everstep::elastic {
 namespace {

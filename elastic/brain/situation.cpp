@@ -1,4 +1,4 @@
-#include "elastic/situation.h"
+#include "elastic/brain/situation.h"
 
 #include <algorithm>
 

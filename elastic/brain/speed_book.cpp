@@ -1,4 +1,4 @@
-#include "elastic/speed_book.h"
+#include "elastic/brain/speed_book.h"
 
 #include <algorithm>
 #include <cmath>

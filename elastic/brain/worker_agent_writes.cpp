@@ -1,8 +1,8 @@
 #include <utility>
 
 #include "base/log_line.h"
-#include "elastic/situation.h"
-#include "elastic/worker_agent.h"
+#include "elastic/brain/situation.h"
+#include "elastic/brain/worker_agent.h"
 
 namespace everstep::elastic {
 

@@ -1,9 +1,9 @@
-#include "elastic/coordinator.h"
+#include "elastic/brain/coordinator.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "elastic/worker_agent.h"
+#include "elastic/brain/worker_agent.h"
 
 namespace everstep::elastic {
 namespace {

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "base/tick.h"
-#include "elastic/situation.h"
+#include "elastic/brain/situation.h"
 
 namespace everstep::elastic {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "base/log_line.h"
-#include "elastic/coordinator.h"
-#include "elastic/situation.h"
+#include "elastic/brain/coordinator.h"
+#include "elastic/brain/situation.h"
 
 namespace everstep::elastic {
 namespace {

@@ -1,7 +1,7 @@
 // Who is missing, who is still needed, and when a worker may go.
 #include <algorithm>
 
-#include "elastic/worker_agent.h"
+#include "elastic/brain/worker_agent.h"
 
 namespace everstep::elastic {
 

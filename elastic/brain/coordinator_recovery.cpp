@@ -3,8 +3,8 @@
 #include <iterator>
 #include <utility>
 
-#include "elastic/coordinator.h"
-#include "elastic/suspicion.h"
+#include "elastic/brain/coordinator.h"
+#include "elastic/brain/suspicion.h"
 
 namespace everstep::elastic {
 namespace {

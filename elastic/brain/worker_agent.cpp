@@ -1,4 +1,4 @@
-#include "elastic/worker_agent.h"
+#include "elastic/brain/worker_agent.h"
 
 #include <algorithm>
 #include <iterator>
