@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/storage/catalog/crash_script.h"
-#include "tests/storage/catalog/faulty_file_system.h"
+#include "tests/storage/crash_script.h"
+#include "tests/storage/faulty_file_system.h"
 
 // The checker of the crash tests, against mistakes that it must see.
 namespace everstep::storage {

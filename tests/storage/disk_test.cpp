@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/storage/catalog/catalog_fixture.h"
-#include "tests/storage/catalog/crash_script.h"
+#include "tests/storage/catalog_fixture.h"
+#include "tests/storage/crash_script.h"
 
 namespace everstep::storage {
 namespace {

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/storage/catalog/catalog_fixture.h"
+#include "tests/storage/catalog_fixture.h"
 
 namespace everstep::storage {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/storage/catalog/test_job.h"
+#include "tests/storage/test_job.h"
 
 #include <algorithm>
 #include <string>

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "storage/catalog.h"
-#include "tests/storage/catalog/test_job.h"
 #include "tests/storage/fakes/crash_file_system.h"
+#include "tests/storage/test_job.h"
 
 namespace everstep::storage {
 

@@ -1,4 +1,4 @@
-#include "tests/storage/catalog/faulty_file_system.h"
+#include "tests/storage/faulty_file_system.h"
 
 #include <utility>
 #include <vector>

@@ -13,7 +13,7 @@
 #include "base/random.h"
 #include "storage/hdf5/hdf5_format.h"
 #include "storage/posix/posix_file_system.h"
-#include "tests/storage/catalog/test_job.h"
+#include "tests/storage/test_job.h"
 #include "tests/temporary_directory.h"
 
 namespace everstep::storage {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "storage/openssl/openssl_hashing.h"
-#include "tests/storage/catalog/crash_script.h"
+#include "tests/storage/crash_script.h"
 
 namespace everstep::storage {
 namespace {

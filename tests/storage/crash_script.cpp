@@ -1,4 +1,4 @@
-#include "tests/storage/catalog/crash_script.h"
+#include "tests/storage/crash_script.h"
 
 #include <algorithm>
 #include <set>
