@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "launcher/command.h"
-#include "launcher/files.h"
-#include "launcher/train/train_request.h"
+#include "launcher/cli/command.h"
+#include "launcher/cli/files.h"
+#include "launcher/job/train_request.h"
 #include "storage/json/json.h"
 #include "trainer/torch/torch_stage.h"
 

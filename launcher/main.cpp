@@ -1,4 +1,4 @@
-#include "launcher/command_program.h"
+#include "launcher/cli/command_program.h"
 #include "launcher/commands/commands.h"
 
 int main(int argc, char** argv) {

@@ -7,11 +7,11 @@
 
 #include <fcntl.h>
 
-#include "launcher/command.h"
-#include "launcher/elastic/elastic_worker.h"
-#include "launcher/replay/replay_program.h"
-#include "launcher/train/control_socket.h"
-#include "launcher/train/worker.h"
+#include "launcher/cli/command.h"
+#include "launcher/proof/replay_program.h"
+#include "launcher/worker/control_socket.h"
+#include "launcher/worker/elastic_worker.h"
+#include "launcher/worker/worker.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "launcher/checkpoint/checkpoint_store.h"
+#include "launcher/job/checkpoint_store.h"
 #include "storage/json/json.h"
 
 namespace everstep::launcher {

@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
-#include "launcher/checkpoint/long_work.h"
-#include "launcher/table.h"
-#include "launcher/train/json_number.h"
-#include "launcher/train/quantities.h"
+#include "launcher/cli/json_number.h"
+#include "launcher/cli/long_work.h"
+#include "launcher/cli/quantities.h"
+#include "launcher/cli/table.h"
 #include "trainer/checkpoints/commit_assembly.h"
 
 namespace everstep::launcher {

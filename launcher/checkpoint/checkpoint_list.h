@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "launcher/checkpoint/checkpoint_store.h"
+#include "launcher/job/checkpoint_store.h"
 #include "storage/json/json.h"
 
 namespace everstep::launcher {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "launcher/checkpoint/checkpoint_details.h"
-#include "launcher/checkpoint/long_work.h"
+#include "launcher/cli/long_work.h"
 
 namespace everstep::launcher {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "launcher/checkpoint/checkpoint_store.h"
-#include "launcher/command.h"
+#include "launcher/cli/command.h"
+#include "launcher/job/checkpoint_store.h"
 #include "storage/json/json.h"
 
 namespace everstep::launcher {

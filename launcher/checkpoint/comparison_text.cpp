@@ -1,6 +1,6 @@
 #include "base/text.h"
 #include "launcher/checkpoint/comparison.h"
-#include "launcher/table.h"
+#include "launcher/cli/table.h"
 
 namespace everstep::launcher {
 namespace {

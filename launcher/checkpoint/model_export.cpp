@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "launcher/checkpoint/hugging_face.h"
-#include "launcher/checkpoint/long_work.h"
-#include "launcher/checkpoint/stored_model.h"
+#include "launcher/cli/long_work.h"
+#include "launcher/job/stored_model.h"
 #include "storage/json/safetensors.h"
 #include "storage/posix/posix_file_system.h"
 

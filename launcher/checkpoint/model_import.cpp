@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "base/version.h"
-#include "launcher/checkpoint/long_work.h"
-#include "launcher/checkpoint/stored_model.h"
-#include "launcher/lineage.h"
+#include "launcher/cli/long_work.h"
+#include "launcher/job/lineage.h"
+#include "launcher/job/stored_model.h"
 #include "trainer/checkpoints/checkpoint.h"
 #include "trainer/checkpoints/state_tensors.h"
 

@@ -5,7 +5,7 @@
 
 #include "launcher/checkpoint/hugging_face.h"
 #include "launcher/checkpoint/model_import.h"
-#include "launcher/files.h"
+#include "launcher/cli/files.h"
 #include "storage/posix/posix_file_system.h"
 
 namespace everstep::launcher {

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "launcher/checkpoint/long_work.h"
+#include "launcher/cli/long_work.h"
 #include "trainer/checkpoints/parallel.h"
 
 namespace everstep::launcher {

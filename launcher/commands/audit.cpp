@@ -1,10 +1,10 @@
-#include "launcher/checkpoint/audit.h"
+#include "launcher/proof/audit.h"
 
 #include <algorithm>
 #include <thread>
 
 #include "launcher/commands/commands.h"
-#include "launcher/commands/job_directory.h"
+#include "launcher/job/job_directory.h"
 
 namespace everstep::launcher {
 namespace {

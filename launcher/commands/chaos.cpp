@@ -7,15 +7,15 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "launcher/chaos/far_host.h"
-#include "launcher/chaos/memory_limit.h"
-#include "launcher/chaos/run.h"
-#include "launcher/chaos/schedule.h"
-#include "launcher/chaos/slow_disk.h"
-#include "launcher/chaos/small_disk.h"
+#include "launcher/cli/files.h"
+#include "launcher/cli/values.h"
 #include "launcher/commands/commands.h"
-#include "launcher/files.h"
-#include "launcher/values.h"
+#include "launcher/rehearse/chaos/far_host.h"
+#include "launcher/rehearse/chaos/memory_limit.h"
+#include "launcher/rehearse/chaos/run.h"
+#include "launcher/rehearse/chaos/schedule.h"
+#include "launcher/rehearse/chaos/slow_disk.h"
+#include "launcher/rehearse/chaos/small_disk.h"
 
 namespace everstep::launcher {
 namespace {

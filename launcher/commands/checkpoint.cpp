@@ -2,8 +2,8 @@
 
 #include "launcher/checkpoint/checkpoint_details.h"
 #include "launcher/checkpoint/checkpoint_list.h"
+#include "launcher/checkpoint/checkpoint_tool.h"
 #include "launcher/commands/checkpoint_parts.h"
-#include "launcher/commands/checkpoint_tool.h"
 #include "launcher/commands/commands.h"
 
 namespace everstep::launcher {

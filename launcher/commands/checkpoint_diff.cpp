@@ -1,8 +1,8 @@
 #include <string>
 
+#include "launcher/checkpoint/checkpoint_tool.h"
 #include "launcher/checkpoint/comparison.h"
 #include "launcher/commands/checkpoint_parts.h"
-#include "launcher/commands/checkpoint_tool.h"
 
 namespace everstep::launcher {
 namespace {

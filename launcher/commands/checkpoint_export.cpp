@@ -1,10 +1,10 @@
 #include <string>
 
 #include "launcher/checkpoint/checkpoint_list.h"
-#include "launcher/checkpoint/long_work.h"
+#include "launcher/checkpoint/checkpoint_tool.h"
 #include "launcher/checkpoint/model_export.h"
+#include "launcher/cli/long_work.h"
 #include "launcher/commands/checkpoint_parts.h"
-#include "launcher/commands/checkpoint_tool.h"
 
 namespace everstep::launcher {
 namespace {

@@ -4,13 +4,13 @@
 
 #include "base/log_line.h"
 #include "launcher/checkpoint/checkpoint_list.h"
+#include "launcher/checkpoint/checkpoint_tool.h"
 #include "launcher/checkpoint/model_import.h"
-#include "launcher/checkpoint/store_options.h"
-#include "launcher/checkpoint/stored_model.h"
 #include "launcher/commands/checkpoint_parts.h"
-#include "launcher/commands/checkpoint_tool.h"
-#include "launcher/train/resume_command.h"
-#include "launcher/train/train_request.h"
+#include "launcher/job/resume_command.h"
+#include "launcher/job/store_options.h"
+#include "launcher/job/stored_model.h"
+#include "launcher/job/train_request.h"
 
 namespace everstep::launcher {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "launcher/command.h"
+#include "launcher/cli/command.h"
 
 namespace everstep::launcher {
 

@@ -2,10 +2,10 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/checkpoint/long_work.h"
-#include "launcher/checkpoint/retention_options.h"
+#include "launcher/checkpoint/checkpoint_tool.h"
+#include "launcher/cli/long_work.h"
 #include "launcher/commands/checkpoint_parts.h"
-#include "launcher/commands/checkpoint_tool.h"
+#include "launcher/job/retention_options.h"
 #include "storage/json/json.h"
 
 namespace everstep::launcher {

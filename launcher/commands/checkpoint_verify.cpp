@@ -2,11 +2,11 @@
 #include <thread>
 
 #include "launcher/checkpoint/checkpoint_list.h"
-#include "launcher/checkpoint/long_work.h"
+#include "launcher/checkpoint/checkpoint_tool.h"
 #include "launcher/checkpoint/verification.h"
+#include "launcher/cli/long_work.h"
+#include "launcher/cli/table.h"
 #include "launcher/commands/checkpoint_parts.h"
-#include "launcher/commands/checkpoint_tool.h"
-#include "launcher/table.h"
 
 namespace everstep::launcher {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "launcher/command.h"
+#include "launcher/cli/command.h"
 
 namespace everstep::launcher {
 

@@ -1,8 +1,8 @@
+#include "launcher/cli/printable.h"
 #include "launcher/commands/commands.h"
-#include "launcher/commands/job_tool.h"
-#include "launcher/elastic/job_control.h"
-#include "launcher/elastic/job_status.h"
-#include "launcher/printable.h"
+#include "launcher/status/job_control.h"
+#include "launcher/status/job_status.h"
+#include "launcher/status/job_tool.h"
 
 namespace everstep::launcher {
 namespace {

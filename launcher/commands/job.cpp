@@ -1,11 +1,11 @@
 #include <utility>
 
 #include "launcher/commands/commands.h"
-#include "launcher/commands/job_tool.h"
-#include "launcher/elastic/job_address.h"
-#include "launcher/elastic/job_list.h"
-#include "launcher/elastic/job_secret.h"
-#include "launcher/elastic/job_setup.h"
+#include "launcher/job/job_secret.h"
+#include "launcher/job/job_setup.h"
+#include "launcher/status/job_address.h"
+#include "launcher/status/job_list.h"
+#include "launcher/status/job_tool.h"
 #include "storage/manifest.h"
 
 namespace everstep::launcher {

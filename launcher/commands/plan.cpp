@@ -1,11 +1,11 @@
 #include <string>
 
 #include "base/text.h"
+#include "launcher/cli/table.h"
+#include "launcher/cli/values.h"
 #include "launcher/commands/commands.h"
-#include "launcher/commands/planning_options.h"
-#include "launcher/survival_text.h"
-#include "launcher/table.h"
-#include "launcher/values.h"
+#include "launcher/job/planning_options.h"
+#include "launcher/job/survival_text.h"
 #include "scheduler/guards.h"
 #include "storage/json/json.h"
 

@@ -1,9 +1,9 @@
 #include <string>
 #include <vector>
 
+#include "launcher/cli/worker_program.h"
 #include "launcher/commands/commands.h"
-#include "launcher/commands/worker_program.h"
-#include "launcher/replay/replay_spec.h"
+#include "launcher/proof/replay_spec.h"
 
 namespace everstep::launcher {
 namespace {

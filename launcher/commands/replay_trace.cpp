@@ -1,7 +1,7 @@
 #include "launcher/commands/commands.h"
-#include "launcher/trace/replay_report.h"
-#include "launcher/trace/replay_request.h"
-#include "launcher/trace/trace_replay.h"
+#include "launcher/rehearse/trace/replay_report.h"
+#include "launcher/rehearse/trace/replay_request.h"
+#include "launcher/rehearse/trace/trace_replay.h"
 
 namespace everstep::launcher {
 namespace {

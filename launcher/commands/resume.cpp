@@ -1,11 +1,11 @@
 #include <string>
 
-#include "launcher/checkpoint/checkpoint_choice.h"
-#include "launcher/checkpoint/checkpoint_store.h"
-#include "launcher/checkpoint/secret_check.h"
+#include "launcher/cli/values.h"
 #include "launcher/commands/commands.h"
-#include "launcher/train/resume_config.h"
-#include "launcher/values.h"
+#include "launcher/job/checkpoint_choice.h"
+#include "launcher/job/checkpoint_store.h"
+#include "launcher/job/resume_config.h"
+#include "launcher/job/secret_check.h"
 
 namespace everstep::launcher {
 namespace {

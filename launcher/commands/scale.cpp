@@ -1,8 +1,8 @@
 #include "base/text.h"
 #include "launcher/commands/commands.h"
-#include "launcher/commands/job_tool.h"
-#include "launcher/elastic/job_control.h"
-#include "launcher/train/train_request.h"
+#include "launcher/job/train_request.h"
+#include "launcher/status/job_control.h"
+#include "launcher/status/job_tool.h"
 
 namespace everstep::launcher {
 namespace {

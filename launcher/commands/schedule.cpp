@@ -3,10 +3,10 @@
 #include <string>
 
 #include "base/text.h"
+#include "launcher/cli/nearest.h"
+#include "launcher/cli/output_file.h"
+#include "launcher/cli/values.h"
 #include "launcher/commands/commands.h"
-#include "launcher/commands/output_file.h"
-#include "launcher/nearest.h"
-#include "launcher/values.h"
 #include "scheduler/comparison.h"
 #include "scheduler/draw/timeline_svg.h"
 #include "scheduler/draw/timeline_text.h"

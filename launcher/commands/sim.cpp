@@ -6,10 +6,10 @@
 
 #include "base/text.h"
 #include "elastic/sim/simulation.h"
+#include "launcher/cli/progress_line.h"
+#include "launcher/cli/table.h"
+#include "launcher/cli/values.h"
 #include "launcher/commands/commands.h"
-#include "launcher/progress_line.h"
-#include "launcher/table.h"
-#include "launcher/values.h"
 
 namespace everstep::launcher {
 namespace {

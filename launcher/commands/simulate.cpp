@@ -4,12 +4,12 @@
 #include <string>
 
 #include "base/text.h"
+#include "launcher/cli/files.h"
+#include "launcher/cli/output_file.h"
+#include "launcher/cli/table.h"
+#include "launcher/cli/values.h"
 #include "launcher/commands/commands.h"
-#include "launcher/commands/output_file.h"
-#include "launcher/commands/planning_options.h"
-#include "launcher/files.h"
-#include "launcher/table.h"
-#include "launcher/values.h"
+#include "launcher/job/planning_options.h"
 #include "scheduler/draw/goodput_svg.h"
 #include "scheduler/goodput.h"
 #include "storage/json/json.h"

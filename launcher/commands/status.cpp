@@ -6,13 +6,13 @@
 #include <poll.h>
 
 #include "base/log_line.h"
+#include "launcher/cli/signal_watch.h"
 #include "launcher/commands/commands.h"
-#include "launcher/commands/job_tool.h"
-#include "launcher/elastic/ended_run.h"
-#include "launcher/elastic/job_address.h"
-#include "launcher/elastic/job_list.h"
-#include "launcher/elastic/job_status.h"
-#include "launcher/train/signal_watch.h"
+#include "launcher/status/ended_run.h"
+#include "launcher/status/job_address.h"
+#include "launcher/status/job_list.h"
+#include "launcher/status/job_status.h"
+#include "launcher/status/job_tool.h"
 
 namespace everstep::launcher {
 namespace {

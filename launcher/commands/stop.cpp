@@ -1,10 +1,10 @@
 #include <thread>
 
 #include "launcher/commands/commands.h"
-#include "launcher/commands/job_tool.h"
-#include "launcher/elastic/ended_run.h"
-#include "launcher/elastic/job_control.h"
-#include "launcher/elastic/job_status.h"
+#include "launcher/status/ended_run.h"
+#include "launcher/status/job_control.h"
+#include "launcher/status/job_status.h"
+#include "launcher/status/job_tool.h"
 
 namespace everstep::launcher {
 namespace {

@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 #include "elastic/sealed_store.h"
+#include "launcher/cli/signal_watch.h"
+#include "launcher/cli/worker_program.h"
 #include "launcher/commands/commands.h"
-#include "launcher/commands/worker_program.h"
-#include "launcher/elastic/reach.h"
-#include "launcher/elastic/store_connection.h"
-#include "launcher/elastic/worker_order.h"
-#include "launcher/train/signal_watch.h"
+#include "launcher/job/store_connection.h"
+#include "launcher/worker/reach.h"
+#include "launcher/worker/worker_order.h"
 
 namespace everstep::launcher {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "launcher/elastic/etcd_process.h"
+#include "launcher/supervise/etcd_process.h"
 
 namespace everstep::elastic {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "elastic/etcd_client.h"
 #include "elastic/kv_store.h"
-#include "launcher/child_process.h"
+#include "launcher/cli/child_process.h"
 #include "tests/temporary_directory.h"
 
 namespace everstep::elastic {

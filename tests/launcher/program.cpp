@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "launcher/process_table.h"
+#include "launcher/cli/process_table.h"
 
 namespace everstep::launcher {
 namespace {

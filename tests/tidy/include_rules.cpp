@@ -41,7 +41,7 @@ const std::vector<Home>& homes() {
       {{"ATen/", "c10/", "torch/"}, {"trainer/torch/", "tests/toolchain/"}},
       {{"xxh"}, {"trainer/xxhash/"}},
       {{"cuda", "nccl.h"}, {"trainer/nccl/"}},
-      {{"cxxopts.hpp"}, {"launcher/options.cpp"}},
+      {{"cxxopts.hpp"}, {"launcher/cli/options.cpp"}},
       {{"fmt/", "httplib.h", "prometheus/", "spdlog/", "yaml-cpp/"}, {"launcher/"}},
       {{"benchmark/", "gmock/", "gtest/", "rapidcheck"}, {"tests/", "bench/"}},
       {{"arpa/", "dirent.h", "fcntl.h", "grp.h", "ifaddrs.h", "linux/", "malloc.h", "netdb.h", "netinet/", "poll.h",

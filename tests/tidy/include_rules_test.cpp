@@ -82,7 +82,7 @@ TEST(ForeignHeaders, AreFineAtHomeAndInTheMirrorOfHome) {
   for (const auto& [path, header] : std::vector<std::pair<std::string, std::string>>{
            {"storage/json/json_text.cpp", "<nlohmann/json.hpp>"},
            {"tests/storage/json/json_text_test.cpp", "<nlohmann/json.hpp>"},
-           {"launcher/options.cpp", "<cxxopts.hpp>"},
+           {"launcher/cli/options.cpp", "<cxxopts.hpp>"},
            {"launcher/supervisor.cpp", "<sys/wait.h>"},
            {"trainer/socket/dialing.cpp", "<netinet/tcp.h>"},
            {"trainer/socket/tls/tls_stream.cpp", "<openssl/ssl.h>"},
@@ -107,7 +107,7 @@ TEST(ForeignHeaders, AreRefusedAwayFromHomeWithTheAddressOfHome) {
            {"<torch/torch.h>", "trainer/torch/ or tests/toolchain/"},
            {"<xxhash.h>", "trainer/xxhash/"},
            {"<cuda_runtime.h>", "trainer/nccl/"},
-           {"<cxxopts.hpp>", "launcher/options.cpp"},
+           {"<cxxopts.hpp>", "launcher/cli/options.cpp"},
            {"<spdlog/spdlog.h>", "launcher/"},
            {"<gtest/gtest.h>", "tests/ or bench/"},
            {"<benchmark/benchmark.h>", "tests/ or bench/"},

@@ -45,9 +45,8 @@ const std::vector<Pattern>& patterns_for_cpp() {
 // cloud's word of when a machine ends, which is turned into a time from now at once.
 bool may_look_at_the_wall(const std::string& path) {
   static const std::regex elsewhere("(tests|bench|examples)/.*");
-  static const std::vector<std::string> allowed{"launcher/elastic/elastic_defaults.cpp",
-                                                "launcher/elastic/leave_notice.cpp", "launcher/log_time.cpp",
-                                                "launcher/train/prepared_run.cpp"};
+  static const std::vector<std::string> allowed{"launcher/job/elastic_defaults.cpp", "launcher/worker/leave_notice.cpp",
+                                                "launcher/cli/log_time.cpp", "launcher/supervise/prepared_run.cpp"};
   return std::regex_match(path, elsewhere) || std::find(allowed.begin(), allowed.end(), path) != allowed.end();
 }
 

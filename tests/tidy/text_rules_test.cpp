@@ -56,7 +56,7 @@ TEST(Text, LooksAtNoClockThatJumps) {
                                   "gettimeofday(&now, nullptr)", "std::time(nullptr)"}) {
     const std::string line = "const auto now = " + clock + ";\n";
     EXPECT_THAT(check_text({"elastic/etcd/a.cpp", line}), ElementsAre(violation(1, "a clock that jumps")));
-    EXPECT_THAT(check_text({"launcher/elastic/leave_notice.cpp", line}), IsEmpty());
+    EXPECT_THAT(check_text({"launcher/worker/leave_notice.cpp", line}), IsEmpty());
     EXPECT_THAT(check_text({"tests/base/a_test.cpp", line}), IsEmpty());
   }
   EXPECT_THAT(check_text({"elastic/a.cpp", "const auto now = steady_clock::now() + run_time(0);\n"}), IsEmpty());

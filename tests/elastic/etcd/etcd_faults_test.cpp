@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "launcher/elastic/etcd_process.h"
+#include "launcher/supervise/etcd_process.h"
 #include "tests/elastic/etcd/calls.h"
 #include "tests/elastic/etcd_cluster.h"
 #include "tests/elastic/heard.h"

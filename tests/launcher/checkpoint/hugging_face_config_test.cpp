@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "launcher/checkpoint/hugging_face.h"
-#include "launcher/checkpoint/stored_model.h"
+#include "launcher/job/stored_model.h"
 #include "tests/launcher/checkpoint/small_job.h"
 
 namespace everstep::launcher {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "launcher/checkpoint/stored_model.h"
+#include "launcher/job/stored_model.h"
 #include "trainer/checkpoints/state_tensors.h"
 
 namespace everstep::launcher {

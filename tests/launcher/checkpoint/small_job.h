@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "launcher/checkpoint/checkpoint_store.h"
+#include "launcher/job/checkpoint_store.h"
 #include "trainer/checkpoints/checkpoint.h"
 #include "trainer/model/model_config.h"
 

@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "launcher/cli/files.h"
 #include "launcher/commands/commands.h"
-#include "launcher/files.h"
 #include "tests/temporary_directory.h"
 
 namespace everstep::launcher {

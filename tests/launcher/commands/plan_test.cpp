@@ -2,14 +2,14 @@
 
 #include <gmock/gmock.h>
 
-#include "launcher/commands/profile_file.h"
-#include "launcher/train/host.h"
-#include "launcher/train/plan_request.h"
-#include "launcher/train/train_plan.h"
+#include "launcher/cli/host.h"
+#include "launcher/job/plan_request.h"
+#include "launcher/job/profile_file.h"
+#include "launcher/job/train_plan.h"
 #include "storage/json/json.h"
 #include "storage/json/json_reader.h"
 #include "tests/launcher/commands/command_run.h"
-#include "tests/launcher/train/train_config.h"
+#include "tests/launcher/job/train_config.h"
 
 namespace everstep::launcher {
 namespace {

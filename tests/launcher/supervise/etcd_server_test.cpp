@@ -1,4 +1,4 @@
-#include "launcher/elastic/etcd_server.h"
+#include "launcher/supervise/etcd_server.h"
 
 #include <csignal>
 #include <cstdlib>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "elastic/etcd_client.h"
-#include "launcher/elastic/etcd_process.h"
+#include "launcher/supervise/etcd_process.h"
 #include "tests/temporary_directory.h"
 
 namespace everstep::launcher {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "launcher/chaos/far_host.h"
+#include "launcher/rehearse/chaos/far_host.h"
 #include "tests/temporary_directory.h"
 #include "tests/trainer/socket/mortal_work.h"
 #include "tests/trainer/socket/worker_processes.h"

@@ -6,9 +6,9 @@
 #include <iterator>
 #include <string>
 
-#include "launcher/checkpoint/checkpoint_choice.h"
-#include "launcher/checkpoint/checkpoint_store.h"
-#include "launcher/checkpoint/stored_model.h"
+#include "launcher/job/checkpoint_choice.h"
+#include "launcher/job/checkpoint_store.h"
+#include "launcher/job/stored_model.h"
 #include "storage/json/json.h"
 #include "storage/json/json_reader.h"
 #include "trainer/checkpoints/restore.h"

@@ -1,0 +1,338 @@
+#include "launcher/job/plan_request.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "base/text.h"
+#include "launcher/cli/nearest.h"
+#include "scheduler/guards.h"
+#include "scheduler/model_shape.h"
+#include "scheduler/partition.h"
+#include "scheduler/schedule_summary.h"
+
+namespace everstep::launcher {
+namespace {
+
+using scheduler::Placement;
+using scheduler::Plan;
+using scheduler::PlanReport;
+using scheduler::ScheduleKind;
+using Workers = std::vector<scheduler::WorkerInfo>;
+
+bool is_only_compared(ScheduleKind kind) { return kind == ScheduleKind::kGpipe || kind == ScheduleKind::kInterleaved; }
+
+std::string gib_text(std::int64_t bytes) { return fixed_text(static_cast<double>(bytes) / (1 << 30), 2) + " GiB"; }
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const scheduler::ModelShape& model : scheduler::named_models()) names.push_back(model.name);
+  return names;
+}
+
+// What elsewhere is known by another name.
+std::string model_meant(const std::string& name) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kElsewhere{
+      {{"gpt2", "gpt2-small"},
+       {"gpt-2", "gpt2-small"},
+       {"bert", "bert-base"},
+       {"bert-base-uncased", "bert-base"},
+       {"bert-large-uncased", "bert-large"}}};
+  const auto* found =
+      std::find_if(kElsewhere.begin(), kElsewhere.end(), [&](const auto& one) { return one.first == name; });
+  return found == kElsewhere.end() ? nearest_name(name, model_names()) : std::string(found->second);
+}
+
+// Reads the options one group after the other; the first that does not fit becomes the failure.
+class PlanReader {
+ public:
+  PlanReader(const Config& config, int most_workers) : config_(config), values_(config), most_workers_(most_workers) {}
+
+  trainer::ModelConfig model() {
+    trainer::ModelConfig model;
+    model.shape = shape();
+    model.next_sentence = values_.flag("next-sentence");
+    model.dropout = values_.number("dropout", {.min = 0, .max = 0.99});
+    model.precision =
+        values_.choice("precision", {"fp32", "bf16"}) == 0 ? trainer::Precision::kFp32 : trainer::Precision::kBf16;
+    model.recompute = values_.flag("recompute");
+    model.minibatch = integer("minibatch", 1, 65536);
+    model.seed = static_cast<std::uint64_t>(values_.integer("seed", {.min = 0}));
+    if (model.next_sentence && model.shape.family != scheduler::ModelFamily::kBert) {
+      refuse("next-sentence", "only BERT has this head");
+    }
+    return model;
+  }
+
+  scheduler::PlanOptions wishes(const scheduler::Hardware& hardware) {
+    constexpr double kBytesPerGib = 1024.0 * 1024.0 * 1024.0;
+    scheduler::PlanOptions wishes;
+    wishes.window = integer("window", 1, 100'000);
+    wishes.redundancy = integer("redundancy", 0, 64);
+    wishes.synchronous = values_.flag("synchronous");
+    wishes.depth = wish("depth");
+    wishes.width = wish("width");
+    wishes.kind = kind();
+    wishes.hardware = hardware;
+    if (config_.is_set("memory-gib")) {
+      const double gib = values_.number("memory-gib", {.min = 0, .max = 1e6, .above_min = true});
+      wishes.hardware.memory_bytes = std::llround(gib * kBytesPerGib);
+    }
+    return wishes;
+  }
+
+  bool flag(std::string_view name) { return values_.flag(name); }
+
+  void refuse(std::string_view name, std::string_view why, std::string hint = {}) {
+    if (!failure()) failure_ = config_.reject(name, why, std::move(hint));
+  }
+
+  Outcome failure() const { return failure_ ? failure_ : values_.failure(); }
+
+ private:
+  int integer(std::string_view name, std::int64_t min, std::int64_t max) {
+    return static_cast<int>(values_.integer(name, {.min = min, .max = max}));
+  }
+
+  // A number that the planner chooses when it is not set.
+  std::optional<int> wish(std::string_view name) {
+    return config_.is_set(name) ? std::optional(integer(name, 1, most_workers_)) : std::nullopt;
+  }
+
+  scheduler::ModelShape shape() {
+    const std::string name = values_.text("model");
+    auto found = scheduler::find_model(name);
+    if (!found) {
+      const std::string meant = did_you_mean(model_meant(name));
+      refuse("model", "unknown model", meant.empty() ? found.error().hint : meant);
+      return {};
+    }
+    scheduler::ModelShape shape = *found;
+    const auto replace = [&](std::string_view option, int& size, int max) {
+      if (config_.is_set(option)) size = integer(option, 1, max);
+    };
+    replace("layers", shape.layers, 10'000);
+    replace("hidden", shape.hidden, 1 << 20);
+    replace("heads", shape.heads, 1 << 20);
+    replace("sequence", shape.sequence, 1 << 20);
+    replace("vocabulary", shape.vocabulary, 1 << 24);
+    return shape;
+  }
+
+  std::optional<ScheduleKind> kind() {
+    if (!config_.is_set("schedule")) return std::nullopt;
+    const auto parsed = scheduler::parse_schedule_kind(values_.text("schedule"));
+    if (!parsed) {
+      refuse("schedule", parsed.error().message, parsed.error().hint);
+      return std::nullopt;
+    }
+    if (*parsed == ScheduleKind::kPipedream2bw) {
+      refuse("schedule", "is there to compare with and cannot be trained: its stages update one by one", "use amdp");
+    }
+    return *parsed;
+  }
+
+  const Config& config_;
+  Values values_;
+  const int most_workers_;
+  Outcome failure_;
+};
+
+// The only candidate: one group as deep as there are workers for, unless the wishes say otherwise.
+Result<PlanReport> lay_out(const scheduler::ModelProfile& profile, const Workers& workers,
+                           const scheduler::PlanOptions& wishes) {
+  const auto count = static_cast<int>(workers.size());
+  const Plan* previous = wishes.previous ? &*wishes.previous : nullptr;
+  Plan plan;
+  plan.kind = *wishes.kind;
+  plan.width = wishes.width.value_or(1);
+  plan.depth = wishes.depth.value_or(std::max(1, count / plan.width));
+  plan.window = wishes.window;
+  plan.preload = wishes.preload;
+  if (plan.depth * plan.width > count) {
+    return invalid_argument("depth * width = " + std::to_string(plan.depth * plan.width) + " needs more than the " +
+                            std::to_string(count) + " workers there are");
+  }
+  const auto placement = Placement::make(plan.kind, plan.depth);
+  if (!placement) return placement.error();
+  if (std::ssize(profile.blocks) < placement->stages()) {
+    return invalid_argument(std::to_string(placement->stages()) + " stages are more than the model has blocks (" +
+                                std::to_string(profile.blocks.size()) + ")",
+                            "choose a smaller depth");
+  }
+  plan.pipelines = placement->pipelines();
+  plan.cuts = partition_blocks(profile, *placement, scheduler::Balance::kTime);
+  seat_workers(plan, profile, workers, previous);
+  const auto schedule = make_schedule(request_of(plan));
+  if (!schedule) return schedule.error();
+  const auto model = timing_model(profile, wishes.hardware, schedule->placement, plan.width, plan.cuts);
+  const scheduler::Timeline timeline = time_schedule(*schedule, model);
+  std::int64_t peak = 0;
+  std::vector<std::int64_t> free_bytes;
+  for (const scheduler::DeviceUse& use : device_uses(*schedule, model)) {
+    peak = std::max(peak, use.peak_bytes());
+    if (std::ssize(free_bytes) < plan.depth) free_bytes.push_back(wishes.hardware.memory_bytes - use.peak_bytes());
+  }
+  if (peak > wishes.hardware.memory_bytes) {
+    return invalid_argument("the fullest worker needs " + gib_text(peak) + ", more than the " +
+                                gib_text(wishes.hardware.memory_bytes) + " there are",
+                            "a smaller --minibatch or --window, --recompute, or more --memory-gib");
+  }
+  place_guards(plan, model.stages, workers, wishes.redundancy, free_bytes);
+  scheduler::Candidate candidate;
+  candidate.kind = plan.kind;
+  candidate.depth = plan.depth;
+  candidate.pipelines = plan.pipelines;
+  candidate.width = plan.width;
+  candidate.window_time = timeline.makespan;
+  candidate.busy = busy_share(timeline);
+  candidate.peak_bytes = peak;
+  candidate.moved_bytes = previous != nullptr ? moved_bytes(profile, previous, plan) : 0;
+  const int fewest = plan.width * wishes.depth.value_or(1);  // fewer workers are laid out less deep
+  candidate.survives = survival_of(plan, model.stages, workers, fewest, free_bytes);
+  return PlanReport{std::move(plan), candidate, {candidate}, "as asked for"};
+}
+
+}  // namespace
+
+Device cpu_device(std::int64_t memory_bytes) {
+  Device device;
+  // What one core reaches. Only the ratio of compute to messages depends on it.
+  device.flops_per_second = 50e9;
+  device.hardware.memory_bytes = memory_bytes;
+  device.hardware.link_bytes_per_second = 8'000'000'000;
+  device.hardware.link_latency = 50'000;
+  device.hardware.memory_bytes_per_second = 10'000'000'000;
+  return device;
+}
+
+Device gpu_device() {
+  Device device;
+  device.flops_per_second = 100e12;
+  device.hardware.memory_bytes = std::int64_t{40} << 30;
+  device.hardware.link_bytes_per_second = 12'500'000'000;
+  device.hardware.link_latency = 20'000;
+  device.hardware.memory_bytes_per_second = 1'000'000'000'000;
+  return device;
+}
+
+std::vector<OptionSpec> model_options() {
+  return {
+      {.name = "model",
+       .value_name = "NAME",
+       .default_text = "gpt2-tiny",
+       .help = "Sizes: " + comma_list(model_names())},
+      {.name = "layers",
+       .value_name = "N",
+       .help = "Transformer blocks, instead of the model's",
+       .called_elsewhere = {"n-layer", "num-layers", "blocks"}},
+      {.name = "hidden",
+       .value_name = "N",
+       .help = "Width of the model, instead of the model's",
+       .called_elsewhere = {"n-embd", "hidden-size"}},
+      {.name = "heads",
+       .value_name = "N",
+       .help = "Attention heads, instead of the model's",
+       .called_elsewhere = {"n-head", "num-attention-heads"}},
+      {.name = "sequence",
+       .value_name = "N",
+       .help = "Tokens per sequence, instead of the model's",
+       .called_elsewhere = {"seq-length", "sequence-length", "block-size", "context"}},
+      {.name = "vocabulary",
+       .value_name = "N",
+       .help = "Token ids, instead of the model's",
+       .called_elsewhere = {"vocab-size"}},
+      {.name = "next-sentence", .help = "BERT: also learn whether the second sentence follows the first"},
+      {.name = "dropout", .value_name = "X", .default_text = "0.1", .help = "Share of activations to drop"},
+      {.name = "precision",
+       .value_name = "P",
+       .default_text = "fp32",
+       .help = "fp32, or bf16 with an fp32 master",
+       .called_elsewhere = {"dtype", "bf16", "fp16"}},
+      {.name = "recompute",
+       .help = "Keep only the inputs of blocks and run forwards again: slower, less memory",
+       .called_elsewhere = {"activation-checkpointing", "recompute-activations"}},
+      {.name = "minibatch",
+       .value_name = "B",
+       .default_text = "4",
+       .help = "Sequences per minibatch",
+       .called_elsewhere = {"batch-size", "batch", "micro-batch-size", "microbatch"}},
+      {.name = "seed", .value_name = "N", .default_text = "1", .help = "Seed of all random numbers"},
+  };
+}
+
+std::vector<OptionSpec> wish_options() {
+  return {
+      {.name = "schedule",
+       .value_name = "KIND",
+       .help = "amdp, amdp-sync, 1f1b, two-directions, gpipe or interleaved; if not set, the fastest",
+       .called_elsewhere = {"kind"}},
+      {.name = "depth",
+       .value_name = "D",
+       .help = "Workers of one group; if not set, the fastest",
+       .called_elsewhere = {"pipeline-model-parallel-size"}},
+      {.name = "width",
+       .value_name = "W",
+       .help = "Groups; if not set, the fastest",
+       .called_elsewhere = {"data-parallel-size"}},
+      {.name = "window",
+       .value_name = "M",
+       .default_text = "16",
+       .help = "Minibatches per update, over all workers",
+       .called_elsewhere = {"batch-size", "global-batch-size", "gradient-accumulation-steps"}},
+      {.name = "synchronous", .help = "No minibatch may meet two weight versions"},
+      {.name = "redundancy",
+       .value_name = "K",
+       .default_text = "1",
+       .help = "So many workers may be lost at once without going back to a checkpoint: costs memory for one more "
+               "copy of what each worker owns, and two on each of K others; 0: none"},
+      {.name = "memory-gib",
+       .value_name = "X",
+       .help = "Memory of one worker for training; if not set, an equal share of the host's, or with --device=gpu 40"},
+      {.name = "reproducible", .help = "Sum gradients so that no plan changes a bit"},
+      {.name = "stash", .help = "AMDP: keep the old weights too, so that a backward uses those of its forward"},
+  };
+}
+
+PlanRequest read_plan_request(const Config& config, const Device& device, int most_workers, Outcome& failure) {
+  PlanReader reader(config, most_workers);
+  PlanRequest request;
+  request.wishes = reader.wishes(device.hardware);
+  request.model = reader.model();
+  request.stash = reader.flag("stash");
+  if (reader.flag("reproducible")) request.accumulation = trainer::Accumulation::kFixedPoint;
+  if (request.stash && request.wishes.kind != ScheduleKind::kAmdp) {
+    reader.refuse("stash", "only --schedule=amdp has two versions of the weights");
+  }
+  failure = reader.failure();
+  if (const Status checked = check(request.model); !failure && !checked) failure = Failure(checked.error());
+  return request;
+}
+
+scheduler::ModelProfile planned_profile(const PlanRequest& request, double flops_per_second) {
+  scheduler::ModelProfile profile = profile_of(request.model, request.accumulation, flops_per_second);
+  if (request.stash) profile.weight_bytes *= 2;
+  return profile;
+}
+
+Result<PlanReport> report_plan(const scheduler::ModelProfile& profile, const Workers& workers,
+                               const scheduler::PlanOptions& wishes) {
+  EVERSTEP_TRY(check(profile));
+  EVERSTEP_TRY(check(wishes.hardware));
+  if (wishes.kind && is_only_compared(*wishes.kind)) return lay_out(profile, workers, wishes);
+  return plan(profile, workers, wishes);
+}
+
+std::vector<scheduler::WorkerInfo> unnamed_workers(int count, int per_host) {
+  Workers workers;
+  for (int i = 0; i < count; ++i) {
+    std::string number = std::to_string(i / per_host);
+    // Padded, so that the order of names is the order of numbers.
+    number.insert(0, number.size() < 6 ? 6 - number.size() : 0, '0');
+    workers.push_back({WorkerId{{0, static_cast<std::uint64_t>(i) + 1}}, "host-" + number});
+  }
+  return workers;
+}
+
+}  // namespace everstep::launcher

@@ -1,0 +1,55 @@
+#include "launcher/proof/replay_program.h"
+
+#include <utility>
+
+#include "launcher/cli/command_program.h"
+#include "launcher/job/job_directory.h"
+#include "launcher/proof/replay.h"
+#include "launcher/proof/replay_spec.h"
+#include "launcher/worker/stage_hooks.h"
+#include "launcher/worker/worker_process.h"
+#include "trainer/torch/torch_stage.h"
+
+namespace everstep::launcher {
+namespace {
+
+trainer::TrainHooks hooks_of(const TrainRequest& asked) {
+  trainer::TrainHooks hooks;
+  add_stage_hooks(asked, {}, hooks);
+  return hooks;
+}
+
+std::optional<std::int64_t> read_step(const Config& config, Values& values, std::string_view name) {
+  if (!config.is_set(name)) return std::nullopt;
+  return values.integer(name, {.min = 0, .max = 1'000'000'000});
+}
+
+Outcome run(const Config& config, Streams& streams) {
+  Values values(config);
+  const bool json = values.flag("json");
+  ReplayRequest request;
+  request.to_step = read_step(config, values, "to");
+  request.from_step = read_step(config, values, "from");
+  if (config.is_set("data")) request.data = values.path("data");
+  OpenedJob job;
+  if (auto failure = open_job_directory(config, values, job)) return failure;
+  trainer::prepare_torch(kTorchThreads);  // as every worker has
+  request.provenance = {{"kernels", trainer::cpu_capability()}, {"libtorch", trainer::torch_version()}};
+  const auto report = replay(*job.store, request, hooks_of, streams);
+  if (!report && report.error().code == ErrorCode::kNotFound) return Failure(report.error(), ExitCode::kUsage);
+  if (!report) return report.error();
+  if (json) streams.out << to_text(replay_json(*report)) << "\n";
+  if (report->difference) return Error{ErrorCode::kDataLoss, "replay: " + replay_text(*report), report->hint};
+  if (!json) streams.out << "replay: " << replay_text(*report) << "\n";
+  return {};
+}
+
+}  // namespace
+
+ExitCode run_replay_program(const std::vector<std::string>& args) {
+  std::vector<std::string> all{replay_spec().name};
+  all.insert(all.end(), args.begin(), args.end());
+  return run_as_program({{replay_spec(), run}}, std::move(all));
+}
+
+}  // namespace everstep::launcher

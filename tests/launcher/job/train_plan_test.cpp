@@ -1,0 +1,115 @@
+#include "launcher/job/train_plan.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/launcher/job/train_config.h"
+
+namespace everstep::launcher {
+namespace {
+
+using scheduler::ScheduleKind;
+using testing::HasSubstr;
+
+Result<TrainPlan> plan_of(std::vector<std::string> args) {
+  args.emplace_back("--data=corpus.txt");
+  return make_train_plan(train_request(args));
+}
+
+TEST(TrainPlan, KeepsTheWishes) {
+  const auto made = plan_of({"--workers=8", "--schedule=amdp", "--depth=4", "--width=2", "--window=20"});
+  ASSERT_TRUE(made.ok()) << made.error();
+  EXPECT_EQ(made->plan.kind, ScheduleKind::kAmdp);
+  EXPECT_EQ(made->plan.pipelines, 2);
+  EXPECT_EQ(made->plan.workers.size(), 8U);
+  EXPECT_EQ(made->plan.window, 20);
+  EXPECT_GT(made->predicted_bytes, 0);
+}
+
+TEST(TrainPlan, LaysOutKindsThatThePlannerOnlyComparesWith) {
+  const auto interleaved = plan_of({"--workers=4", "--schedule=interleaved"});
+  ASSERT_TRUE(interleaved.ok()) << interleaved.error();
+  EXPECT_EQ(interleaved->plan.depth, 4);
+  EXPECT_EQ(interleaved->plan.cuts.size(), 9U);
+  EXPECT_TRUE(check(interleaved->plan).ok());
+  const auto gpipe = plan_of({"--workers=4", "--schedule=gpipe", "--width=2"});
+  ASSERT_TRUE(gpipe.ok()) << gpipe.error();
+  EXPECT_EQ(gpipe->plan.depth, 2);
+  EXPECT_EQ(gpipe->plan.workers.size(), 4U);
+  // All minibatches of a window are in flight at once.
+  EXPECT_GT(gpipe->predicted_bytes,
+            plan_of({"--workers=4", "--schedule=1f1b", "--depth=2", "--width=2"})->predicted_bytes);
+}
+
+TEST(TrainPlan, CountsWhatCheckpointsAreWrittenFrom) {
+  const auto bytes = [](const std::string& schedule, bool saves) {
+    std::vector<std::string> args{"--workers=2", "--depth=2", "--etcd=none", "--schedule=" + schedule};
+    if (saves) args.emplace_back("--checkpoint-dir=checkpoints");
+    return plan_of(args)->predicted_bytes;
+  };
+  const std::int64_t flushed = bytes("1f1b", true) - bytes("1f1b", false);
+  const std::int64_t live = bytes("amdp", true) - bytes("amdp", false);
+  EXPECT_GT(flushed, 0);
+  EXPECT_EQ(3 * live, 4 * flushed) << "weights and two moments; in a running pipeline the weights before, too";
+}
+
+TEST(TrainPlan, RefusesWhatCannotWork) {
+  const auto reason = [](std::vector<std::string> args) { return plan_of(std::move(args)).error().message; };
+  EXPECT_THAT(reason({"--workers=4", "--depth=4", "--window=3"}), HasSubstr("window of at least as many minibatches"));
+  EXPECT_THAT(reason({"--workers=4", "--schedule=gpipe", "--window=3"}), HasSubstr("window"));
+  EXPECT_THAT(reason({"--workers=4", "--schedule=gpipe", "--depth=8"}), HasSubstr("more than the 4 workers"));
+  EXPECT_THAT(reason({"--workers=8", "--schedule=interleaved"}), HasSubstr("more than the model has blocks (10)"));
+  EXPECT_THAT(reason({"--workers=4", "--schedule=gpipe", "--memory-gib=0.01"}), HasSubstr("more than the 0.01 GiB"));
+}
+
+TEST(TrainPlan, IsTheSameInEveryProcess) {
+  const std::vector<std::string> args{"--workers=7", "--window=30"};
+  EXPECT_EQ(plan_of(args)->plan, plan_of(args)->plan);
+}
+
+TEST(TrainPlan, DescribesWhatAllMustAgreeOn) {
+  const auto made = plan_of({"--workers=2", "--depth=2", "--schedule=amdp"});
+  EXPECT_THAT(describe_setup(made->plan), HasSubstr("amdp D=2 P=1 W=1 M=16 preload=2 cuts=0,5,10 everstep="));
+}
+
+TEST(TrainPlan, SharesTheEmulatedTimeBetweenTheStagesOfAWorker) {
+  using std::chrono::milliseconds;
+  const auto amdp = plan_of({"--workers=4", "--depth=4", "--schedule=amdp"});
+  EXPECT_EQ(emulated_times({10, 20}, amdp->plan), (trainer::EmulatedTimes{milliseconds(10), milliseconds(20)}));
+  const auto interleaved = plan_of({"--workers=4", "--schedule=interleaved"});
+  EXPECT_EQ(emulated_times({10, 20}, interleaved->plan), (trainer::EmulatedTimes{milliseconds(5), milliseconds(10)}));
+}
+
+TEST(TrainPlan, SharesTheEmulatedTimeOfAModelByWhatItsBlocksCost) {
+  const TrainRequest request = train_request({"--workers=4", "--emulate=model:100:200"});
+  ASSERT_TRUE(request.emulation && request.emulation->of_model);
+  const scheduler::ModelProfile profile = train_profile(request);
+  const auto blocks = static_cast<int>(profile.blocks.size());
+  std::chrono::nanoseconds forward{};
+  for (int block = 0; block < blocks; ++block)
+    forward += emulated_part(*request.emulation, profile, block, block + 1).forward;
+  EXPECT_NEAR(static_cast<double>(forward.count()), 100e6, blocks);
+  const auto part = emulated_part(*request.emulation, profile, 1, 3);
+  EXPECT_NEAR(static_cast<double>(part.backward.count()), 2 * static_cast<double>(part.forward.count()), 2);
+}
+
+TEST(TrainPlan, CountsTheCopiesThatAreKeptInCaseAWorkerIsLost) {
+  const auto copies = [](const std::string& redundancy) {
+    return plan_of({"--workers=4", "--schedule=1f1b", "--depth=4", redundancy})->copy_bytes;
+  };
+  EXPECT_EQ(copies("--redundancy=0"), 0);
+  EXPECT_GT(copies("--redundancy=2"), copies("--redundancy=1"));
+  EXPECT_GT(copies("--redundancy=1"), 0);
+}
+
+TEST(TrainPlan, BecomesTheOptionsOfTheLoop) {
+  const TrainRequest request = train_request({"--workers=2", "--data=x", "--steps=7"});
+  const auto made = make_train_plan(request);
+  const trainer::TrainOptions options = train_options_of(request, *made, 42);
+  EXPECT_EQ(options.steps, 7);
+  EXPECT_EQ(options.lineage, 42U);
+  EXPECT_EQ(options.cuts, made->plan.cuts);
+  EXPECT_EQ(options.schedule.depth, made->plan.depth);
+}
+
+}  // namespace
+}  // namespace everstep::launcher

@@ -1,0 +1,92 @@
+#include "launcher/job/train_request.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/launcher/job/train_config.h"
+
+namespace everstep::launcher {
+namespace {
+
+using testing::HasSubstr;
+
+Failure refusal(std::vector<std::string> args) {
+  args.emplace_back("--workers=4");
+  args.emplace_back("--data=corpus.txt");
+  Outcome failure;
+  read_train_request(train_config(args), kHostMemory, failure);
+  return failure.value_or(Failure(Error{ErrorCode::kInternal, "nothing was refused", ""}));
+}
+
+TEST(TrainRequest, NeedsWorkersAndDataAlone) {
+  const TrainRequest request = train_request({"--workers=4", "--data=corpus.txt"});
+  EXPECT_EQ(request.workers, 4);
+  EXPECT_EQ(request.data->path, "corpus.txt");
+  EXPECT_EQ(request.options.model.shape.name, "gpt2-tiny");
+  EXPECT_EQ(request.plan.window, 16);
+  EXPECT_EQ(request.plan.hardware.memory_bytes, kHostMemory / 4);
+  EXPECT_FALSE(request.emulation);
+  EXPECT_EQ(request.options.accumulation, trainer::Accumulation::kFloat);
+}
+
+TEST(TrainRequest, ReplacesSizesOfTheModel) {
+  const auto& shape = train_request({"--workers=1", "--data=x", "--model=bert-tiny", "--layers=3", "--hidden=32",
+                                     "--heads=4", "--sequence=24", "--vocabulary=260"})
+                          .options.model.shape;
+  EXPECT_EQ(shape, (scheduler::ModelShape{"bert-tiny", scheduler::ModelFamily::kBert, 3, 32, 4, 24, 260}));
+}
+
+TEST(TrainRequest, SchedulesTheLearningRateBySamples) {
+  const auto rate = train_request({"--workers=1", "--data=x", "--steps=50", "--window=10", "--minibatch=4", "--lr=0.01",
+                                   "--warmup=0.1", "--lr-decay=linear"})
+                        .options.learning_rate;
+  EXPECT_EQ(rate.total_samples, 2000);
+  EXPECT_EQ(rate.warmup_samples, 200);
+  EXPECT_DOUBLE_EQ(rate.floor, 0.001);
+  EXPECT_EQ(rate.decay, trainer::Decay::kLinear);
+}
+
+TEST(TrainRequest, TakesWishesForThePlan) {
+  const TrainRequest request = train_request({"--workers=8", "--emulate=10:20.5", "--schedule=1f1b", "--depth=4",
+                                              "--width=2", "--pipelines=1", "--memory-gib=1.5", "--synchronous"});
+  EXPECT_EQ(request.plan.kind, scheduler::ScheduleKind::kOneFOneB);
+  EXPECT_EQ(request.plan.depth, 4);
+  EXPECT_EQ(request.plan.width, 2);
+  EXPECT_EQ(request.pipelines, 1);
+  EXPECT_TRUE(request.plan.synchronous);
+  EXPECT_EQ(request.plan.hardware.memory_bytes, std::int64_t{3} << 29);
+  EXPECT_EQ(request.emulation, (Emulation{10, 20.5}));
+  EXPECT_FALSE(request.data);
+}
+
+TEST(TrainRequest, NamesTheOptionThatDoesNotFit) {
+  EXPECT_THAT(refusal({"--window=0"}).error.message, HasSubstr("--window=0: expected an integer from 1"));
+  EXPECT_THAT(refusal({"--minibatch=0"}).error.message, HasSubstr("--minibatch=0"));
+  EXPECT_THAT(refusal({"--steps=0"}).error.message, HasSubstr("--steps=0"));
+  EXPECT_THAT(refusal({"--model=gpt5"}).error.line(), HasSubstr("--model=gpt5: unknown model (hint: one of gpt2-tiny"));
+  EXPECT_THAT(refusal({"--emulate=10"}).error.line(), HasSubstr("--emulate=10: expected two times in ms"));
+  EXPECT_THAT(refusal({"--schedule=amdp", "--shapes=4=4x1,6=6x1"}).error.line(), HasSubstr("a multiple of 4"));
+  EXPECT_THAT(refusal({"--emulate=10:-1"}).error.message, HasSubstr("--emulate=10:-1"));
+  EXPECT_THAT(refusal({"--lr=0.1", "--min-lr=1"}).error.message, HasSubstr("--min-lr=1: is above --lr"));
+  EXPECT_THAT(refusal({"--next-sentence"}).error.message, HasSubstr("only BERT has this head"));
+  EXPECT_THAT(refusal({"--schedule=pipedream-2bw"}).error.message, HasSubstr("cannot be trained"));
+  EXPECT_THAT(refusal({"--schedule=zbv"}).error.message, HasSubstr("--schedule=zbv"));
+  EXPECT_THAT(refusal({"--data-format=csv"}).error.message, HasSubstr("--data-format=csv"));
+  EXPECT_THAT(refusal({"--timeout=0"}).error.message, HasSubstr("--timeout=0"));
+  EXPECT_EQ(refusal({"--window=0"}).exit_code, ExitCode::kUsage);
+}
+
+TEST(TrainRequest, RefusesSizesThatDoNotGoTogether) {
+  const Failure failure = refusal({"--hidden=30", "--heads=4"});
+  EXPECT_EQ(failure.exit_code, ExitCode::kConfiguration);
+  EXPECT_THAT(failure.error.message, HasSubstr("30"));
+}
+
+TEST(TrainRequest, NeedsDataUnlessEmulated) {
+  Outcome failure;
+  read_train_request(train_config({"--workers=2"}), kHostMemory, failure);
+  ASSERT_TRUE(failure);
+  EXPECT_THAT(failure->error.message, HasSubstr("--data is missing"));
+}
+
+}  // namespace
+}  // namespace everstep::launcher
