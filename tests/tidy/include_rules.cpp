@@ -1,30 +1,13 @@
 #include <algorithm>
 #include <cctype>
-#include <map>
-#include <set>
+#include <iterator>
 #include <span>
 #include <string_view>
 
-#include "tests/tidy/tidy_rules.h"
+#include "tests/tidy/rooms.h"
 
 namespace everstep::tidy {
 namespace {
-
-// A folder may always include itself.
-const std::map<std::string_view, std::set<std::string_view>>& allowed_folders() {
-  static const std::set<std::string_view> product = {"base", "scheduler", "storage", "elastic", "trainer", "launcher"};
-  static const std::map<std::string_view, std::set<std::string_view>> table = {
-      {"base", {}},
-      {"scheduler", {"base"}},
-      {"storage", {"base"}},
-      {"elastic", {"base", "scheduler"}},
-      {"trainer", {"base", "scheduler", "storage"}},
-      {"launcher", product},
-      {"tests", product},
-      {"bench", product},
-  };
-  return table;
-}
 
 struct Home {
   std::vector<std::string_view> headers;  // prefixes of what stands between < and >
@@ -46,7 +29,8 @@ const std::vector<Home>& homes() {
       {{"benchmark/", "gmock/", "gtest/", "rapidcheck"}, {"tests/", "bench/"}},
       {{"arpa/", "dirent.h", "fcntl.h", "grp.h", "ifaddrs.h", "linux/", "malloc.h", "netdb.h", "netinet/", "poll.h",
         "sched.h", "signal.h", "spawn.h", "sys/", "unistd.h"},
-       {"storage/posix/", "trainer/data/", "trainer/socket/", "launcher/", "tests/", "bench/"}},
+       {"storage/posix/", "trainer/checkpoints/checkpoint_committer.cpp", "trainer/data/", "trainer/socket/",
+        "launcher/", "tests/", "bench/"}},
   };
   return table;
 }
@@ -87,29 +71,42 @@ constexpr Ban kTraps[] = {{"expected", "GCC 12 has none: use Result from base/re
                           {"ranges", "clang-tidy 14 cannot parse the views of libstdc++ 12: use <algorithm>"},
                           {"source_location", "clang-tidy 14 cannot parse it: pass __FILE__ and __LINE__"}};
 
-bool is_product(const SourceFile& file) { return allowed_folders().at("launcher").contains(file.folder()); }
+constexpr std::string_view kProduct[] = {"base", "scheduler", "storage", "trainer", "elastic", "launcher"};
 
-// Folders whose subfolders each adapt one foreign library.
-bool has_adapters(std::string_view folder) { return folder == "storage" || folder == "elastic" || folder == "trainer"; }
-
-// But for this one: ports that only connectors have.
-constexpr std::string_view kPorts = "trainer/wire";
-
-bool is_adapter(const SourceFile& file) {
-  return has_adapters(file.folder()) && file.directory() != file.folder() && file.directory() != kPorts;
+bool is_product(std::string_view folder) {
+  return std::find(std::begin(kProduct), std::end(kProduct), folder) != std::end(kProduct);
 }
 
-// The adapter's own folder: one that has grown may have folders inside.
-std::string_view adapter_of(const SourceFile& file) {
-  const std::string_view path = file.path;
-  return path.substr(0, path.find('/', file.folder().size() + 1));
+// These may include the product and themselves.
+bool is_user_of_product(std::string_view folder) { return folder == "tests" || folder == "bench"; }
+
+std::string refusal(const Room& from, const Room& to) {
+  if (to.kind == RoomKind::kAdapter) {
+    return "only launcher may include the adapter " + std::string(to.name) +
+           " (hint: use the abstract port, and let launcher pass the adapter in)";
+  }
+  return std::string(from.name) + " may not include " + std::string(to.name) +
+         " (hint: pass the value in from launcher, or move what both need into a room that both may include)";
 }
 
-// base/check.cpp is the one place where a core speaks: its last words before abort. lifeline_news.h is the one port
-// that tells when something came.
+// Core files that act all the same. base/check.cpp speaks its last words before abort, lifeline_news.h is the one port
+// that tells when something came, and checkpoints are written and committed behind the training's back, on threads.
+constexpr std::string_view kActingFiles[] = {
+    "base/check.cpp",
+    "trainer/checkpoints/checkpoint_committer.cpp",
+    "trainer/checkpoints/checkpoint_committer.h",
+    "trainer/checkpoints/checkpoint_writer.cpp",
+    "trainer/checkpoints/checkpoint_writer.h",
+    "trainer/checkpoints/parallel.cpp",
+    "trainer/wire/lifeline_news.h",
+};
+
+// A file without a room is one, too: a new folder is pure until the table says otherwise.
 bool is_core(const SourceFile& file) {
-  return is_product(file) && file.folder() != "launcher" && !is_adapter(file) && file.path != "base/check.cpp" &&
-         file.path != "trainer/wire/lifeline_news.h";
+  if (!is_product(file.folder()) || file.folder() == "launcher") return false;
+  if (std::find(std::begin(kActingFiles), std::end(kActingFiles), file.path) != std::end(kActingFiles)) return false;
+  const Room* room = room_of(file);
+  return room == nullptr || room->kind == RoomKind::kCore;
 }
 
 bool starts_with_any(std::string_view text, const std::vector<std::string_view>& prefixes) {
@@ -159,23 +156,28 @@ Violations report_headers(const SourceFile& file, std::span<const Ban> bans, con
 
 Violations check_include_graph(const SourceFile& file) {
   Violations violations;
-  const auto row = allowed_folders().find(file.folder());
-  if (!file.is_cpp() || row == allowed_folders().end()) return violations;
+  const bool is_user = is_user_of_product(file.folder());
+  if (!file.is_cpp() || (!is_user && !is_product(file.folder()))) return violations;
+  const Room* from = room_of(file);
+  if (from == nullptr && !is_user) {
+    return {{file.path, 0,
+             std::string(file.directory()) +
+                 " is no room (hint: move the file into one, or give its folder a row in tests/tidy/rooms.cpp)"}};
+  }
   for (const Include& include : includes_of(file)) {
     if (include.angled) continue;
-    const SourceFile target{include.path, {}};
-    const std::string folder(target.folder());
     const auto report = [&](const std::string& message) { violations.push_back({file.path, include.line, message}); };
-    if (!allowed_folders().contains(folder)) {
-      report("\"" + include.path + "\" does not start with a folder of the tree (hint: write includes from the root)");
-    } else if (folder != row->first && !row->second.contains(folder)) {
-      report(std::string(row->first) + " may not include " + folder +
-             " (hint: pass the value in from launcher, or move " +
-             "what both need into a folder that both may include)");
-    } else if (is_product(file) && row->first != "launcher" && is_adapter(target) &&
-               adapter_of(target) != adapter_of(file)) {
-      report("only launcher may include the adapter " + std::string(adapter_of(target)) +
-             " (hint: use the abstract port, and let launcher pass the adapter in)");
+    const SourceFile target{include.path, {}};
+    const Room* to = room_of(target);
+    if (is_user_of_product(target.folder())) {
+      if (target.folder() != file.folder()) {
+        report(std::string(from == nullptr ? file.folder() : from->name) + " may not include " +
+               std::string(target.folder()) + " (hint: move what both need into the product)");
+      }
+    } else if (to == nullptr) {
+      report("\"" + include.path + "\" does not start with a room of the tree (hint: write includes from the root)");
+    } else if (from != nullptr && from != to && !from->may_include.contains(to->name)) {
+      report(refusal(*from, *to));
     }
   }
   return violations;
@@ -221,7 +223,7 @@ Violations check_core_purity(const SourceFile& file) {
 }
 
 Violations check_toolchain_traps(const SourceFile& file) {
-  if (!file.is_cpp() || !is_product(file)) return {};
+  if (!file.is_cpp() || !is_product(file.folder())) return {};
   return report_headers(file, kTraps, "does not work with the compiler and linter of Debian 12");
 }
 

@@ -19,7 +19,7 @@ using Violations = std::vector<Violation>;
 
 std::ostream& operator<<(std::ostream& out, const Violation& violation);
 
-// Which folder may include which; adapters are included by launcher and tests only.
+// Which room may include which (tests/tidy/rooms.h); adapters are included by launcher and tests only.
 Violations check_include_graph(const SourceFile& file);
 
 // A third-party or system header stays in the one folder that adapts it.
@@ -34,10 +34,11 @@ Violations check_toolchain_traps(const SourceFile& file);
 // Length, names, include guards, white space, open ends, paths of one machine.
 Violations check_text(const SourceFile& file);
 
-// Rules about several files: what is in base, sources that no target builds, scripts and the pages that name them.
+// Rules about several files: what is in base, sources that no target builds, tests that stand elsewhere than what they
+// test, scripts and the pages that name them.
 Violations check_tree(const std::vector<SourceFile>& files);
 
-// Every rule above, over a whole tree.
+// Every rule above, over a whole tree, and the table of rooms itself.
 Violations check_all(const std::vector<SourceFile>& files);
 
 }  // namespace everstep::tidy

@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <functional>
 #include <iterator>
+#include <map>
 #include <regex>
+#include <set>
 #include <string_view>
 
-#include "tests/tidy/tidy_rules.h"
+#include "tests/tidy/rooms.h"
 
 namespace everstep::tidy {
 namespace {
@@ -44,6 +47,42 @@ void check_sources_are_built(const Tree& files, Violations& violations) {
     if (!source.path.ends_with(".cpp")) continue;
     if (std::any_of(files.begin(), files.end(), [&](const auto& file) { return lists(file, source); })) continue;
     violations.push_back({source.path, 0, "no target builds it (hint: name it in the CMakeLists.txt of its folder)"});
+  }
+}
+
+// Folders of tests that have no counterpart: what they test is no room, or they only serve other tests.
+constexpr std::string_view kOtherTests[] = {
+    "tests",          "tests/docs",          "tests/package",      "tests/package/consumer",
+    "tests/scripts",  "tests/storage/fakes", "tests/storage/fuzz", "tests/tidy",
+    "tests/toolchain"};
+
+// A test stands where what it tests stands: tests/storage/json for storage/json, and a file `frame_test.cpp` beside the
+// mirror image of frame.h, if there is such a file in that top folder at all.
+void check_tests_mirror_the_tree(const Tree& files, Violations& violations) {
+  std::map<std::string, std::set<std::string>> homes;  // by top folder and name without ending
+  std::set<std::string, std::less<>> directories;
+  for (const SourceFile& file : files) {
+    if (!file.is_cpp() || room_of(file) == nullptr) continue;
+    directories.insert(std::string(file.directory()));
+    const std::string name(file.name().substr(0, file.name().find('.')));
+    homes[std::string(file.folder()) + "/" + name].insert(std::string(file.directory()));
+  }
+  for (const SourceFile& file : files) {
+    const bool is_elsewhere =
+        std::find(std::begin(kOtherTests), std::end(kOtherTests), file.directory()) != std::end(kOtherTests);
+    if (file.folder() != "tests" || !file.is_cpp() || is_elsewhere) continue;
+    const SourceFile mirrored{file.path.substr(std::string_view("tests/").size()), {}};
+    const auto report = [&](const std::string& message) { violations.push_back({file.path, 0, message}); };
+    if (!directories.contains(mirrored.directory())) {
+      report("tests nothing that is there: no folder " + std::string(mirrored.directory()) +
+             " (hint: tests stand in the mirror image of what they test)");
+    }
+    if (!file.path.ends_with("_test.cpp")) continue;
+    const std::string tested(mirrored.name().substr(0, mirrored.name().rfind("_test.cpp")));
+    const auto home = homes.find(std::string(mirrored.folder()) + "/" + tested);
+    if (home == homes.end() || home->second.contains(std::string(mirrored.directory()))) continue;
+    report("tests what is in " + *home->second.begin() + " (hint: move it to tests/" + *home->second.begin() +
+           ", or name it after what it tests)");
   }
 }
 
@@ -94,13 +133,15 @@ Violations check_tree(const Tree& files) {
   Violations violations;
   check_base_is_small(files, violations);
   check_sources_are_built(files, violations);
+  check_tests_mirror_the_tree(files, violations);
   check_scripts(files, violations);
   check_pages_name_real_scripts(files, violations);
   return violations;
 }
 
 Violations check_all(const Tree& files) {
-  Violations violations = check_tree(files);
+  Violations violations = check_rooms(rooms());
+  append(violations, check_tree(files));
   for (const SourceFile& file : files) {
     for (const auto rule :
          {check_include_graph, check_foreign_headers, check_core_purity, check_toolchain_traps, check_text}) {

@@ -59,11 +59,39 @@ TEST(Tree, KeepsBaseSmall) {
 
 TEST(Tree, BuildsEverySource) {
   auto files = good_tree();
-  files.push_back({"base/more/ids.cpp", "int b;\n"});
-  EXPECT_THAT(complaints(files), ElementsAre("base/more/ids.cpp: no target builds it (hint: name it in the "
+  files.push_back({"storage/json/ids.cpp", "int b;\n"});
+  EXPECT_THAT(complaints(files), ElementsAre("storage/json/ids.cpp: no target builds it (hint: name it in the "
                                              "CMakeLists.txt of its folder)"));
-  files.push_back({"base/more/CMakeLists.txt", "everstep_library(base_more\n  SOURCES\n    ids.cpp)\n"});
+  files.push_back({"storage/json/CMakeLists.txt", "everstep_library(storage_json\n  SOURCES\n    ids.cpp)\n"});
   EXPECT_THAT(complaints(files), IsEmpty());
+}
+
+TEST(Tree, HasTestsInItsMirrorImage) {
+  auto files = good_tree();
+  files.push_back({"tests/base/CMakeLists.txt", "everstep_test(base_test SOURCES ids_test.cpp any_name_test.cpp)\n"});
+  files.push_back({"tests/base/ids_test.cpp", "int a;\n"});
+  files.push_back({"tests/base/any_name_test.cpp", "int a;\n"});
+  files.push_back({"tests/temporary_directory.h", "#pragma once\n"});
+  files.push_back({"tests/tidy/rules.h", "#pragma once\n"});
+  EXPECT_THAT(complaints(files), IsEmpty());
+  files.push_back({"tests/trainer/guard/helper.h", "#pragma once\n"});
+  EXPECT_THAT(complaints(files),
+              ElementsAre("tests/trainer/guard/helper.h: tests nothing that is there: no folder trainer/guard (hint: "
+                          "tests stand in the mirror image of what they test)"));
+}
+
+TEST(Tree, HasTestsBesideWhatTheyAreNamedAfter) {
+  auto files = good_tree();
+  files.push_back({"trainer/wire/frame.h", "#pragma once\n"});
+  files.push_back({"trainer/loop/worker.h", "#pragma once\n"});
+  files.push_back(
+      {"tests/trainer/CMakeLists.txt", "everstep_test(t SOURCES wire/frame_test.cpp loop/frame_test.cpp)\n"});
+  files.push_back({"tests/trainer/wire/frame_test.cpp", "int a;\n"});
+  EXPECT_THAT(complaints(files), IsEmpty());
+  files.push_back({"tests/trainer/loop/frame_test.cpp", "int a;\n"});
+  EXPECT_THAT(complaints(files),
+              ElementsAre("tests/trainer/loop/frame_test.cpp: tests what is in trainer/wire (hint: move it to "
+                          "tests/trainer/wire, or name it after what it tests)"));
 }
 
 TEST(Tree, HasScriptsThatRunAndExplainThemselves) {
