@@ -1,9 +1,10 @@
-# The four kinds of target this project has. Names follow folders: storage/json is `storage_json`, linked as
+# The kinds of target this project has. Names follow folders: storage/json is `storage_json`, linked as
 # `everstep::storage_json`. Includes are written from the root: #include "scheduler/plan.h".
 #
 #   everstep_library(<name> SOURCES … [DEPENDS …] [PRIVATE_DEPENDS …] [SEPARATE])
 #   everstep_program(<name> SOURCES … [DEPENDS …])                          lands in bin/ and is installed
 #   everstep_test(<name> SOURCES … [DEPENDS …] LABELS <one> [TIMEOUT <s>] [SEPARATE])
+#   everstep_core_test(<the same>)                                          also built under the sanitizers
 #   everstep_bench(<name> SOURCES … [DEPENDS …])                            Google Benchmark, main included
 #
 # The presets compile a dozen sources as one, which takes a quarter of the time. So names in unnamed namespaces of one
@@ -22,6 +23,14 @@ endif()
 if(EVERSTEP_BENCH)
   find_package(benchmark REQUIRED)
 endif()
+
+# Test code is compiled in less time than it saves by running faster. What it tests is compiled as users run it.
+function(everstep_test_rules target)
+  everstep_compile_rules(${target})
+  if(NOT EVERSTEP_SANITIZE)
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
+endfunction()
 
 function(everstep_compile_rules target)
   target_compile_features(${target} PUBLIC cxx_std_20)
@@ -83,11 +92,18 @@ function(everstep_test name)
   if(arg_SEPARATE)
     set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   endif()
-  everstep_compile_rules(${name})
+  everstep_test_rules(${name})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
                        PROCESSORS ${arg_PROCESSORS})
 endfunction()
+
+# Under the sanitizers a test of the core finds more than without them. Who runs those presets too need not run it twice.
+macro(everstep_core_test name)
+  if(EVERSTEP_CORE_TESTS)
+    everstep_test(${name} ${ARGN})
+  endif()
+endmacro()
 
 function(everstep_bench name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")

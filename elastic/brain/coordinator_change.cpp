@@ -7,7 +7,6 @@
 namespace everstep::elastic {
 namespace {
 
-
 // Enough to hand over what a worker of any model holds, unless there is less.
 constexpr Tick kHandOver = 2 * kTicksPerSecond;
 

@@ -9,7 +9,6 @@
 namespace everstep::elastic {
 namespace {
 
-
 // A plan must promise that much more, since profiles are not exact, and save that many times what the switch costs.
 constexpr double kLeastGain = 0.1;
 constexpr double kMargin = 2;

@@ -9,7 +9,6 @@
 namespace everstep::elastic {
 namespace {
 
-
 Revision newest_member(const Situation& seen) {
   Revision newest = 0;
   for (const auto& [id, member] : seen.members) newest = std::max(newest, member.created);

@@ -26,7 +26,8 @@ void SpeedBook::look(const Situation& seen, Tick now) {
   for (auto& [id, belief] : beliefs_) {
     if (belief.is_measured && std::ranges::find(workers, id) != workers.end()) {
       belief.measured_at = now;
-    } else if (belief.slowness > 1 && now - belief.measured_at >= trust_ << std::min(belief.tries, kMostTrustDoublings)) {
+    } else if (belief.slowness > 1 && now - belief.measured_at >= trust_
+                                                                      << std::min(belief.tries, kMostTrustDoublings)) {
       belief.slowness = 1;
       ++belief.tries;
     }

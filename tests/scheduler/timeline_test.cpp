@@ -12,7 +12,6 @@
 namespace everstep::scheduler {
 namespace {
 
-
 TimingModel uniform_for(const ScheduleRequest& request, Tick forward = 1, Tick backward = 2, Tick update = 0) {
   const Placement placement = Placement::make(request.kind, request.depth, request.chunks_per_device).value();
   return TimingModel::uniform(placement.stages(), forward, backward, update);

@@ -17,7 +17,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-
 Op op_of(std::string_view text) { return parse_op(text).value(); }
 
 Schedule schedule_of(ScheduleKind kind, int depth, int width, int window, int windows, int capture = 0) {

@@ -78,6 +78,7 @@ class ChannelLink {
   void arm();
   void disarmed() { armed_ = 0; }  // an event came
 
+  std::uint64_t name() const { return name_; }
   int descriptor() const { return stream_->descriptor(); }
   bool drops_output() const { return nothing_leaves_ && has_output(); }
   bool encrypts() const { return stream_->encrypts(); }

@@ -29,9 +29,8 @@ class ChannelLinks {
 
   ChannelLink& at(std::uint64_t number) const { return *links_[number]; }
   ChannelLink& with(int worker, Channel channel) const {
-    return at(number_of(worker, channel));
+    return *links_[worker * kChannels + static_cast<int>(channel)];
   }
-  static std::uint64_t number_of(int worker, Channel channel) { return worker * kChannels + static_cast<int>(channel); }
   static int worker_of(std::uint64_t number) { return static_cast<int>(number) / kChannels; }
 
   // A worker of those that `counts`, for which there are frames that have not left.

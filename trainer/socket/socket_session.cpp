@@ -17,6 +17,7 @@
 #include "base/check.h"
 #include "trainer/socket/channel_links.h"
 #include "trainer/socket/event_flag.h"
+#include "trainer/socket/handed_over.h"
 #include "trainer/socket/own_frames.h"
 #include "trainer/socket/shared_failure.h"
 #include "trainer/socket/suspects.h"
@@ -57,8 +58,7 @@ class SocketSession final : public Transport {
 
   ~SocketSession() override {
     stop_service();
-    if (!has_left_) lifelines_->hang_up();
-    if (has_left_) links_.end_gently(*closing_);
+    has_left_ ? links_.end_gently(*closing_) : lifelines_->hang_up();
   }
 
   SocketSession(const SocketSession&) = delete;
@@ -103,16 +103,13 @@ class SocketSession final : public Transport {
     }
     ChannelLink& link = links_.with(from, channel);
     Result<Move> move = Move::kIdle;
-    bool has_hidden = false;
     {
       const std::lock_guard lock(link.mutex);
       link.post(posted);
       move = link.pull(link.quantum());  // it may be here already
-      link.arm();
-      has_hidden = link.has_hidden_input();
+      leave_to_service(link);
     }
     judge(move, from);
-    if (has_hidden) hand_over(from, channel);
     return id;
   }
 
@@ -250,29 +247,18 @@ class SocketSession final : public Transport {
       if (posted.complete || !move || *move == Move::kMore || *move == Move::kIdle) continue;
       in_time = sleep_until(deadline, *move == Move::kOver ? -1 : link.descriptor());
     }
-    bool has_hidden = false;
-    {
-      const std::lock_guard lock(link.mutex);
-      link.let_caller_read(false);
-      link.arm();
-      has_hidden = link.has_hidden_input();
-    }
-    if (has_hidden) hand_over(posted.from, posted.channel);
+    const std::lock_guard lock(link.mutex);
+    link.let_caller_read(false);
+    leave_to_service(link);
     return in_time || posted.complete;
   }
 
-  // The service thread reads on what no event shows: bytes of the next frame came with the last one.
-  void hand_over(int peer, Channel channel) {
-    {
-      const std::lock_guard lock(handed_over_mutex_);
-      handed_over_.push_back(ChannelLinks::number_of(peer, channel));
-    }
+  // With the link's mutex. No event shows bytes of the next frame that came with the last one.
+  void leave_to_service(ChannelLink& link) {
+    link.arm();
+    if (!link.has_hidden_input()) return;
+    handed_over_.add(link.name());
     wake_service_.raise();
-  }
-
-  std::vector<std::uint64_t> take_handed_over() {
-    const std::lock_guard lock(handed_over_mutex_);
-    return std::exchange(handed_over_, {});
   }
 
   // The caller's thread; woken by `descriptor`, if that is one, and by wake_caller_.
@@ -304,17 +290,13 @@ class SocketSession final : public Transport {
       const int count = ::epoll_wait(events_.get(), events.data(), static_cast<int>(events.size()), time);
       if (is_stopping_ || failure_.has_ended()) return;
       std::set<std::uint64_t> moving = std::exchange(busy, {});  // each once, however often it was named
-      bool heard_news = false;
       for (int i = 0; i < count; ++i) {
         const std::uint64_t name = events[i].data.u64;
-        if (name == kWoken) {
-          wake_service_.lower();
-          for (const std::uint64_t link : take_handed_over()) moving.insert(link);
-        }
-        if (name == kLifelineNews) heard_news = true;
+        if (name == kWoken) wake_service_.lower();
+        if (name == kLifelineNews) look_for_deaths();
         if (name < kLifelineNews) moving.insert(name);
       }
-      if (heard_news) look_for_deaths();
+      moving.merge(handed_over_.take());
       for (const std::uint64_t link : moving) {
         if (move_frames(link)) busy.insert(link);
       }
@@ -391,8 +373,7 @@ class SocketSession final : public Transport {
   EventFlag wake_caller_;
   std::atomic<bool> caller_listens_{false};  // to what the service thread brings about
   ChannelLinks links_;
-  std::mutex handed_over_mutex_;
-  std::vector<std::uint64_t> handed_over_;  // links to look at although they have no event
+  HandedOver handed_over_;
 
   // The caller's own.
   std::map<ReceiveId, std::shared_ptr<Posted>> receives_;

@@ -13,9 +13,9 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "trainer/wire/frame.h"
 #include "trainer/socket/sockets.h"
 #include "trainer/wire/byte_codec.h"
+#include "trainer/wire/frame.h"
 
 namespace everstep::trainer {
 namespace {

@@ -31,7 +31,8 @@ Status read_job_line(std::string_view name, std::string_view value, Schedule& sc
   if (name == "seed") {
     schedule.seed = *number;
   } else if (name == "workers") {
-    if (*number < 1 || *number > kMostChaosWorkers) return wrong(value, "expected workers" + range_text(1, kMostChaosWorkers));
+    if (*number < 1 || *number > kMostChaosWorkers)
+      return wrong(value, "expected workers" + range_text(1, kMostChaosWorkers));
     schedule.workers = static_cast<int>(*number);
   } else {
     if (*number != 1 && *number != 3) return wrong(value, "expected 1 or 3 etcd servers");

@@ -43,6 +43,7 @@ TraceReplayReport report_of(const TraceReplayRequest& request, const ReplayResul
 
 std::string report_text(const TraceReplayRequest& request, const ReplayResult& result, const TraceReplayReport& report,
                         std::size_t columns = 0);
-storage::Json report_json(const TraceReplayRequest& request, const ReplayResult& result, const TraceReplayReport& report);
+storage::Json report_json(const TraceReplayRequest& request, const ReplayResult& result,
+                          const TraceReplayReport& report);
 
 }  // namespace everstep::launcher

@@ -5,7 +5,6 @@
 
 namespace everstep::elastic::test {
 
-
 WorkerId worker(std::uint64_t number) { return {{0, number}}; }
 
 Result<scheduler::Plan> wide_plan(const std::vector<scheduler::WorkerInfo>& workers,

@@ -16,7 +16,9 @@ std::string refused_sources(const ConfigSources& sources) {
   return config.error().line();
 }
 
-std::string file_refusal(std::string text) { return refused_sources({.args = {}, .file = ConfigFile{"tea.conf", text}}); }
+std::string file_refusal(std::string text) {
+  return refused_sources({.args = {}, .file = ConfigFile{"tea.conf", text}});
+}
 
 Config merged(const ConfigSources& sources) { return merge_config(with_common_options(toy_spec()), sources).value(); }
 
@@ -73,15 +75,17 @@ TEST(Config, NamesTheLineOfABadFile) {
 TEST(Config, RefusesUnknownVariables) {
   EXPECT_EQ(refused_sources({.args = {}, .environment = {{"EVERSTEP_CUSP", "2"}}}),
             "unknown environment variable EVERSTEP_CUSP (hint: did you mean EVERSTEP_CUPS?)");
-  EXPECT_EQ(refused_sources({.args = {}, .environment = {{"EVERSTEP_", "2"}}}), "unknown environment variable EVERSTEP_");
-  EXPECT_EQ(refused_sources({.args = {}, .environment = {{"HOME", "/"}, {"EVERSTEPS", "2"}, {"cups", "3"}}}), "accepted");
+  EXPECT_EQ(refused_sources({.args = {}, .environment = {{"EVERSTEP_", "2"}}}),
+            "unknown environment variable EVERSTEP_");
+  EXPECT_EQ(refused_sources({.args = {}, .environment = {{"HOME", "/"}, {"EVERSTEPS", "2"}, {"cups", "3"}}}),
+            "accepted");
 }
 
 TEST(Config, IgnoresTheOptionsOfOtherCommands) {
   EXPECT_EQ(refused_sources({.args = {},
-                     .environment = {{"EVERSTEP_DEPTH", "8"}},
-                     .file = ConfigFile{"tea.conf", "depth = 4"},
-                     .other_options = {{.name = "depth"}}}),
+                             .environment = {{"EVERSTEP_DEPTH", "8"}},
+                             .file = ConfigFile{"tea.conf", "depth = 4"},
+                             .other_options = {{.name = "depth"}}}),
             "accepted");
 }
 

@@ -60,7 +60,8 @@ TEST(CheckpointRequest, ResumesInFourWays) {
   EXPECT_EQ(request({"--resume=120"}).resume, (ResumeWish{Kind::kStep, 120}));
   EXPECT_EQ(request({"--resume=auto"}).resume, (ResumeWish{Kind::kAuto, 0}));
   EXPECT_EQ(request({"--resume=no"}).resume, ResumeWish{});
-  EXPECT_THAT(refused_request({"--checkpoint-dir=saves", "--resume=-1"}), HasSubstr("expected a step, newest, auto or no"));
+  EXPECT_THAT(refused_request({"--checkpoint-dir=saves", "--resume=-1"}),
+              HasSubstr("expected a step, newest, auto or no"));
 }
 
 TEST(CheckpointRequest, KeepsAtLeastTwo) {

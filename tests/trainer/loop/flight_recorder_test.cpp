@@ -8,7 +8,6 @@ namespace {
 
 using scheduler::parse_op;
 
-
 TEST(FlightRecorder, KeepsTheLastOpsOldestFirst) {
   FlightRecorder recorder(2);
   for (const char* name : {"F0.0.0@1", "F0.0.1@1", "B0.0.0@1"}) {

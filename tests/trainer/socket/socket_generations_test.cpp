@@ -50,7 +50,8 @@ TEST_P(SocketGenerations, AWorkerMayBeDoneBeforeTheOthersAreConnected) {
         ASSERT_TRUE(outcome.connection) << "worker " << worker << ": " << outcome.connection.error();
         Transport& transport = *outcome.connection->transport;
         if (worker == kHasty) {
-          for (int to = 0; to < kHasty; ++to) transport.send(to, Channel::kTensors, frame_of(100), allocate_zeroed(100));
+          for (int to = 0; to < kHasty; ++to)
+            transport.send(to, Channel::kTensors, frame_of(100), allocate_zeroed(100));
           EXPECT_TRUE(transport.flush(kSoon));
         } else {
           const ReceiveId receive =
@@ -127,7 +128,8 @@ TEST_P(SocketGenerations, ASlowerPeerMayStillUseATransportThatOthersHaveLeft) {
 TEST_P(SocketGenerations, SayWhoEndedThem) {
   LoopbackWorkers workers(3, options_of(GetParam()));
   std::vector<PeerConnection> connections = workers.connect();
-  const ReceiveId receive = connections[0].transport->post_receive(1, Channel::kTensors, frame_of(8), allocate_zeroed(8));
+  const ReceiveId receive =
+      connections[0].transport->post_receive(1, Channel::kTensors, frame_of(8), allocate_zeroed(8));
   EXPECT_EQ(connections[0].transport->lost(), std::nullopt);
   EXPECT_FALSE(connections[0].transport->wait(receive, 30ms));
   EXPECT_EQ(connections[0].transport->lost(), (LostPeer{1, How::kSilent}));

@@ -57,8 +57,7 @@ std::vector<Tensors> load_weights(launcher::CheckpointStore& store, const storag
                                   const ModelConfig& model, StageState& state) {
   const StageLayout layout = layout_of(model, 0, model.blocks());
   state.weights = allocate_zeroed(static_cast<std::size_t>(layout.elements) * sizeof(float));
-  const Status restored =
-      restore_stage(store.files(), manifest, model, Accumulation::kFloat, layout, state, 1);
+  const Status restored = restore_stage(store.files(), manifest, model, Accumulation::kFloat, layout, state, 1);
   EVERSTEP_CHECK(restored.ok(), restored.error().line());
   std::vector<Tensors> blocks(static_cast<std::size_t>(model.blocks()));
   for (const StageLayout::Entry& entry : layout.entries) {
