@@ -77,7 +77,7 @@ function(everstep_program name)
 endfunction()
 
 function(everstep_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SEPARATE" "TIMEOUT;PROCESSORS" "SOURCES;DEPENDS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "CORE;SEPARATE" "TIMEOUT;PROCESSORS" "SOURCES;DEPENDS;LABELS")
   list(LENGTH arg_LABELS label_count)
   if(NOT label_count EQUAL 1) # gtest_discover_tests of CMake 3.25 would silently take the second for a property
     message(FATAL_ERROR "the test ${name} has ${label_count} labels (hint: give the one that names its level)")
@@ -94,15 +94,17 @@ function(everstep_test name)
   endif()
   everstep_test_rules(${name})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
+  if(arg_CORE AND NOT EVERSTEP_CORE_TESTS)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+    return()
+  endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
                        PROCESSORS ${arg_PROCESSORS})
 endfunction()
 
 # Under the sanitizers a test of the core finds more than without them. Who runs those presets too need not run it twice.
 macro(everstep_core_test name)
-  if(EVERSTEP_CORE_TESTS)
-    everstep_test(${name} ${ARGN})
-  endif()
+  everstep_test(${name} ${ARGN} CORE)
 endmacro()
 
 function(everstep_bench name)

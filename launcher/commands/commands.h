@@ -21,7 +21,7 @@ Command resume_command();
 Command scale_command();
 Command schedule_command();
 Command sim_command();
-Command simulate_command();
+Command goodput_command();
 Command status_command();
 Command stop_command();
 Command train_command();

@@ -31,7 +31,7 @@ Command replay_trace_command() {
   spec.text =
       "Runs a job on this host with an etcd of its own and real worker processes, which wait instead of computing, and "
       "kills and starts them as the trace says, --speedup times as fast. Prints what the changes cost by phase, the "
-      "minibatches redone, the goodput, and what everstep simulate says of the same workers: at the mean cost of this "
+      "minibatches redone, the goodput, and what everstep goodput says of the same workers: at the mean cost of this "
       "run, or of another one with --cost, and at the costs that are known of other systems. In the end the job is "
       "stopped and its files are audited.\n"
       "A trace has lines 'milliseconds,add|remove,node'. With at most N = --most-workers nodes at once each node is a "

@@ -27,7 +27,7 @@ double simulated(const scheduler::MembershipTrace& trace, const TrainRequest& jo
 
 const std::vector<PeerCost>& peer_costs() {
   static const std::vector<PeerCost> costs{
-      {"restart from a checkpoint", 51.6, 51.6, "goodput 0.80 on the whole p3 trace, everstep simulate"},
+      {"restart from a checkpoint", 51.6, 51.6, "goodput 0.80 on the whole p3 trace, everstep goodput"},
       {"Varuna", 76, 701, "published (EuroSys 2022 and papers that compare with it)"},
       {"Parcae", 29, 38, "published (NSDI 2024): restart"},
       {"TrainMover", 20, 20, "published (2024)"},

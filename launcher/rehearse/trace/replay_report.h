@@ -19,7 +19,7 @@ struct PeerCost {
 };
 const std::vector<PeerCost>& peer_costs();
 
-// A replay beside what `everstep simulate` says of the same workers.
+// A replay beside what `everstep goodput` says of the same workers.
 struct TraceReplayReport {
   ReplayFigures figures;
   JoinFigures joins;

@@ -80,7 +80,7 @@ Table peer_table(const TraceReplayReport& report, bool whole_job) {
   table.rows.push_back({"everstep, measured", number_text(report.cost, 3), fixed_text(report.goodput, 4),
                         whole_job ? "this run" : "this run, with workers that ended by themselves"});
   table.rows.push_back({"everstep, simulated", number_text(report.simulated_cost, 3), fixed_text(report.simulated, 4),
-                        "everstep simulate on the same workers"});
+                        "everstep goodput on the same workers"});
   for (const TraceReplayReport::Peer& peer : report.peers) {
     table.rows.push_back({std::string(peer.cost.system), range_of(peer.cost.least, peer.cost.most, 1),
                           range_of(peer.at_least, peer.at_most, 3), std::string(peer.cost.source)});

@@ -1,3 +1,5 @@
+#include "scheduler/goodput.h"
+
 #include <cmath>
 #include <map>
 #include <optional>
@@ -11,7 +13,6 @@
 #include "launcher/commands/commands.h"
 #include "launcher/job/planning_options.h"
 #include "scheduler/draw/goodput_svg.h"
-#include "scheduler/goodput.h"
 #include "storage/json/json.h"
 
 namespace everstep::launcher {
@@ -212,9 +213,9 @@ Outcome check(const Config& config) {
 
 }  // namespace
 
-Command simulate_command() {
+Command goodput_command() {
   CommandSpec spec;
-  spec.name = "simulate";
+  spec.name = "goodput";
   spec.summary = "Estimate the goodput on workers that come and go";
   spec.text =
       "Plays a trace of workers that join and leave. Each number of workers trains at the rate of its best plan; after "
@@ -222,8 +223,8 @@ Command simulate_command() {
       "costs, also one that only takes or adds a spare. The goodput is the work done as a share of what changes that "
       "cost nothing would allow.\n"
       "A trace has lines 'milliseconds,add|remove,node' or 'date, time, number of workers'.";
-  spec.examples = {"everstep simulate --trace=p3-trace.csv --cost=51.6,5,2 --svg=goodput.svg",
-                   "everstep simulate --trace=p3-trace.csv --model=gpt-1.56b --precision=bf16 --memory-gib=80 "
+  spec.examples = {"everstep goodput --trace=p3-trace.csv --cost=51.6,5,2 --svg=goodput.svg",
+                   "everstep goodput --trace=p3-trace.csv --model=gpt-1.56b --precision=bf16 --memory-gib=80 "
                    "--window=256 --json"};
   spec.options = {
       {.name = "trace", .value_name = "FILE", .help = "Who was there when", .required = true},
