@@ -253,7 +253,7 @@ TEST_F(ElasticHosts, WithoutASecretAreClosedToOtherUsers) {
   EXPECT_THAT(told_by(0, "ss -Hltn | grep -v 127.0.0.1 || true"), "") << "something listens for other hosts";
   EXPECT_EQ(told_by(0, "echo " + ports + " | wc -w"), "2\n") << "more listens than etcd";
   const std::string sockets = "$(find /run/everstep-test -type s)";
-  const std::string call = "python3 " + path("call") + " " + sockets;
+  const std::string call = "/usr/bin/python3 " + path("call") + " " + sockets;
   EXPECT_THAT(told_by(0, call), HasSubstr("/run/everstep-test/everstep/")) << "their own user gets in";
   EXPECT_EQ(told_by(0, kAsNobody + call), "");
   EXPECT_EQ(host(0).run(kAsNobody + "bash "s + path("attack") + " 127.0.0.1 " + ports), 0);
