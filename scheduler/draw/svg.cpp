@@ -162,14 +162,14 @@ void draw_time_axis(SvgPicture& picture, const TimeAxis& axis) {
 }
 
 std::vector<Point> legend_layout(const std::vector<std::string>& names, double width, const TextStyle& style) {
-  constexpr double kGap = 18;
+  constexpr double kLegendGap = 18;
   std::vector<Point> corners;
   Point next;
   for (const std::string& name : names) {
     const double entry = kLegendSample + 6 + text_width(name, style.size);
     if (next.x > 0 && next.x + entry > width) next = {0, next.y + kLegendLine};
     corners.push_back(next);
-    next.x += entry + kGap;
+    next.x += entry + kLegendGap;
   }
   return corners;
 }

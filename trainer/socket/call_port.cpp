@@ -142,7 +142,7 @@ void CallPort::serve() {
 // Those that have waited for too long, and those that are too many.
 std::vector<CallPort::Parked> CallPort::unpark_some() {
   std::vector<Parked> unparked;
-  const auto unpark = [&](std::deque<Parked>::iterator leaves) {
+  const auto unpark = [&](const std::deque<Parked>::iterator& leaves) {
     unparked.push_back(std::move(*leaves));
     parked_.erase(leaves);
   };

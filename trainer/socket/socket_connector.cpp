@@ -163,7 +163,7 @@ Status open_unix(const SocketOptions& options, Ground& ground) {
 
 // Who has a port can do without.
 Status open_unix_if_possible(const SocketOptions& options, Ground& ground) {
-  const Status opened = open_unix(options, ground);
+  Status opened = open_unix(options, ground);
   if (opened || !options.tcp) return opened;
   if (options.log) options.log(LogLine("no_unix_sockets").add("reason", opened.error().line()).text());
   return {};

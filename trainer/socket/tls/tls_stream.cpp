@@ -52,7 +52,7 @@ class BufferedSocket {
   StreamResult read(char* bytes, std::size_t count) {
     if (unread() == 0) {
       const iovec all{in_.get(), kReadAhead};
-      const StreamResult came = read_socket(socket_, {&all, 1});
+      StreamResult came = read_socket(socket_, {&all, 1});
       has_heard_ = has_heard_ || came.moved();
       has_ended_ = came.kind == Kind::kEnded;
       if (!came.moved()) return came;
