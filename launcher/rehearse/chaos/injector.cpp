@@ -147,8 +147,8 @@ std::string Injector::kill(const std::optional<WorkerProcess>& worker) {
 // Between its word and the commit are a few milliseconds.
 std::string Injector::kill_acked(const std::optional<WorkerProcess>& worker) {
   if (!worker) return kNobody;
-  constexpr milliseconds kPatience{2000};
-  const auto limit = Clock::now() + kPatience;
+  constexpr milliseconds kAcksWithin{2000};
+  const auto limit = Clock::now() + kAcksWithin;
   bool has_acked = false;
   while (!has_acked && Clock::now() < limit) has_acked = target_.job.has_acked(*worker);
   return kill(worker) + (has_acked ? "" : ", which has saved nothing for a while");
