@@ -33,7 +33,7 @@ using Version = Counter<struct VersionTag>;
 // Minibatches since the start of training. The data cursor is a pure function of it.
 using Position = Counter<struct PositionTag>;
 
-// One life of one process: a random 128-bit number, never reused. A worker that comes back is another worker.
+// Names one incarnation of a worker: a random 128-bit number, never reused. A worker that comes back is another worker.
 struct WorkerId {
   std::array<std::uint64_t, 2> words{};
 

@@ -81,8 +81,8 @@ storage::Digest bench_seal(std::string_view text) { return unkeyed_seal("bench" 
 std::unique_ptr<Transport> connect(PeerConnector& connector, int worker, const Pipe& pipe) {
   std::vector<std::string> addresses{connector.address(), pipe.exchange(connector.address())};
   if (worker == 1) std::swap(addresses[0], addresses[1]);
-  const PeerGroup group{0, {}, 0, worker, {{WorkerId{{0, 1}}, addresses[0]}, {WorkerId{{0, 2}}, addresses[1]}}};
-  ConnectOutcome outcome = connector.connect(group, kLimit);
+  const PeerRoster roster{0, {}, 0, worker, {{WorkerId{{0, 1}}, addresses[0]}, {WorkerId{{0, 2}}, addresses[1]}}};
+  ConnectOutcome outcome = connector.connect(roster, kLimit);
   EVERSTEP_CHECK(outcome.connection.ok(), outcome.connection.error().line());
   return std::move(outcome.connection->transport);
 }

@@ -3,12 +3,13 @@
 #
 #   everstep_library(<name> SOURCES … [DEPENDS …] [PRIVATE_DEPENDS …] [SEPARATE])
 #   everstep_program(<name> SOURCES … [DEPENDS …])                          lands in bin/ and is installed
-#   everstep_test(<name> SOURCES … [DEPENDS …] LABELS <one> [TIMEOUT <s>] [SEPARATE])
+#   everstep_test(<name> SOURCES … [DEPENDS …] LABELS <one> [TIMEOUT <s>] [SHARDS <n>] [LIGHT] [SEPARATE]
+#                [PROGRAM <everstep that it runs instead of the build's>])
 #   everstep_core_test(<the same>)                                          also built under the sanitizers
 #   everstep_bench(<name> SOURCES … [DEPENDS …])                            Google Benchmark, main included
 #
-# The presets compile a dozen sources as one, which takes a quarter of the time. So names in unnamed namespaces of one
-# target have to differ. SEPARATE is for targets whose sources are alike on purpose: each is compiled by itself.
+# The presets compile a dozen sources as one, which is much faster. So names in unnamed namespaces of one target
+# have to differ. SEPARATE is for targets whose sources are alike on purpose: each is compiled by itself.
 
 include(GNUInstallDirs)
 
@@ -24,12 +25,10 @@ if(EVERSTEP_BENCH)
   find_package(benchmark REQUIRED)
 endif()
 
-# Test code is compiled in less time than it saves by running faster. What it tests is compiled as users run it.
+# At -O2 test code would take longer to compile than its tests would save.
 function(everstep_test_rules target)
   everstep_compile_rules(${target})
-  if(NOT EVERSTEP_SANITIZE)
-    target_compile_options(${target} PRIVATE -O1)
-  endif()
+  target_compile_options(${target} PRIVATE -Og)
 endfunction()
 
 function(everstep_compile_rules target)
@@ -77,16 +76,13 @@ function(everstep_program name)
 endfunction()
 
 function(everstep_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "CORE;SEPARATE" "TIMEOUT;PROCESSORS" "SOURCES;DEPENDS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "CORE;LIGHT;SEPARATE" "TIMEOUT;SHARDS;PROGRAM" "SOURCES;DEPENDS;LABELS")
   list(LENGTH arg_LABELS label_count)
   if(NOT label_count EQUAL 1) # gtest_discover_tests of CMake 3.25 would silently take the second for a property
     message(FATAL_ERROR "the test ${name} has ${label_count} labels (hint: give the one that names its level)")
   endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
-  endif()
-  if(NOT arg_PROCESSORS) # how many of them one test keeps busy
-    set(arg_PROCESSORS 1)
   endif()
   add_executable(${name} ${arg_SOURCES})
   if(arg_SEPARATE)
@@ -98,8 +94,27 @@ function(everstep_test name)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
     return()
   endif()
+  if(arg_SHARDS) # what takes half a second to start does so n times, and not for each of its tests
+    foreach(shard RANGE 1 ${arg_SHARDS})
+      math(EXPR index "${shard} - 1")
+      add_test(NAME ${name}.${shard} COMMAND ${name} --gtest_brief=1)
+      set_tests_properties(${name}.${shard} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} COST 100
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${index}")
+    endforeach()
+    return()
+  endif()
+  set(more "")
+  if(arg_LIGHT)
+    set(more COST 100) # jobs wait for much, so they begin first
+    if(EVERSTEP_LIGHT_JOBS)
+      list(APPEND more ENVIRONMENT TEST_PROGRAM=${light_program})
+    endif()
+  endif()
+  if(arg_PROGRAM)
+    list(APPEND more COST 100 ENVIRONMENT TEST_PROGRAM=${arg_PROGRAM})
+  endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
-                       PROCESSORS ${arg_PROCESSORS})
+                       ${more})
 endfunction()
 
 # Under the sanitizers a test of the core finds more than without them. Who runs those presets too need not run it twice.

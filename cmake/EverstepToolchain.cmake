@@ -12,6 +12,12 @@ if(EVERSTEP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     CCACHE_SLOPPINESS=pch_defines,time_macros ${EVERSTEP_CCACHE})
 endif()
 
+# lld links in a fifth of the time.
+find_program(EVERSTEP_LLD ld.lld)
+if(EVERSTEP_LLD)
+  add_link_options(-fuse-ld=lld)
+endif()
+
 # A sanitizer must see the whole program: mixed objects report errors that are not there.
 # AddressSanitizer stops at a null pointer anyway, and these three checks of UBSan double the time to compile.
 if(EVERSTEP_SANITIZE STREQUAL "address")

@@ -1,5 +1,7 @@
 # Makes everstep::nccl: NCCL from the wheel that `scripts/setup --cuda` puts into build/venv (toolkits carry one that is
-# too old for LibTorch), and the CUDA runtime from a toolkit, or from wheels where there is none. No nvcc is needed.
+# too old for LibTorch), and the CUDA runtime.
+
+include(Cuda)
 
 set(nccl_wheels ${CMAKE_CURRENT_LIST_DIR}/nccl-wheels.txt)
 execute_process(COMMAND ${CMAKE_COMMAND} -E compare_files ${nccl_wheels} ${EVERSTEP_VENV}/installed-nccl-wheels.txt
@@ -9,18 +11,8 @@ if(wheels_differ)
 endif()
 file(GLOB nvidia_root ${EVERSTEP_VENV}/lib/python3*/site-packages/nvidia)
 
-find_package(CUDAToolkit 13 QUIET)
-if(CUDAToolkit_FOUND)
-  set(everstep_cudart CUDA::cudart)
-else()
-  set(everstep_cudart everstep_cudart)
-  add_library(everstep_cudart SHARED IMPORTED)
-  set_target_properties(everstep_cudart PROPERTIES IMPORTED_LOCATION ${nvidia_root}/cu13/lib/libcudart.so.13)
-  target_include_directories(everstep_cudart SYSTEM INTERFACE ${nvidia_root}/cu13/include)
-endif()
-
 add_library(everstep::nccl SHARED IMPORTED)
 set_target_properties(everstep::nccl PROPERTIES IMPORTED_LOCATION ${nvidia_root}/nccl/lib/libnccl.so.2)
 # Before the toolkit's directory, which may hold an older nccl.h.
 target_include_directories(everstep::nccl SYSTEM BEFORE INTERFACE ${nvidia_root}/nccl/include)
-target_link_libraries(everstep::nccl INTERFACE ${everstep_cudart})
+target_link_libraries(everstep::nccl INTERFACE everstep::cudart)

@@ -92,7 +92,7 @@ CallFailure not_connected(const std::string& url) {
   return {Kind::kNotExecuted, {ErrorCode::kUnavailable, "etcd at " + url + " does not take connections", {}}};
 }
 
-bool CallTries::is_settled_by(const CallFailure& failure) {
+bool CallTries::ends_after(const CallFailure& failure) {
   ++failures_;
   const bool is_unknown = failure.kind == Kind::kUnknown;
   if (is_unknown || !worst_ || worst_->kind == Kind::kNotExecuted) worst_ = failure;

@@ -36,8 +36,8 @@ class CallTries {
  public:
   CallTries(std::size_t servers, Repeat repeat) : servers_(servers), repeat_(repeat) {}
 
-  // Whether this failure is what the call comes to; if not, another server may be tried.
-  bool is_settled_by(const CallFailure& failure);
+  // Takes note of a failed try. True: the call ends with this failure; else another server may be tried.
+  bool ends_after(const CallFailure& failure);
 
   // What to say of a call whose time is over: of its failures one that leaves the most open. At least one was told.
   const Error& worst() const { return worst_->error; }

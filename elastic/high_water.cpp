@@ -18,7 +18,7 @@ Error went_back(const std::string& what, const std::string& key) {
 // Nothing: it is not there, or cannot be read.
 std::optional<std::int64_t> generation_of(const KeyValue& item) {
   const auto record = parse_generation(item.value);
-  return record ? std::optional(record->group.attempt.generation.value) : std::nullopt;
+  return record ? std::optional(record->roster.attempt.generation.value) : std::nullopt;
 }
 
 std::optional<std::int64_t> sequence_of(const KeyValue& item) {

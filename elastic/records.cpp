@@ -11,7 +11,7 @@ namespace everstep::elastic {
 namespace {
 
 constexpr std::array<std::string_view, 3> kMemberStates = {"warming", "ready", "leaving"};
-constexpr std::array<std::string_view, 5> kBaseKinds = {"beginning", "checkpoint", "memory", "copies", "sums"};
+constexpr std::array<std::string_view, 5> kOriginKinds = {"beginning", "checkpoint", "memory", "copies", "sums"};
 
 // One description per record, for both directions: the record is const when it is written.
 template <typename T, typename Record>
@@ -73,17 +73,17 @@ void describe(auto& fields, Of<scheduler::Plan> auto& plan) {
   fields.lists("guards", plan.guards);
 }
 
-void describe(auto& fields, Of<GroupRecord> auto& group) {
-  fields.field("attempt", group.attempt);
-  describe(fields, group.plan);
-  fields.list("donor", group.donors);
+void describe(auto& fields, Of<RosterRecord> auto& roster) {
+  fields.field("attempt", roster.attempt);
+  describe(fields, roster.plan);
+  fields.list("donor", roster.donors);
 }
 
-void describe(auto& fields, Of<KeptSums> auto& kept) {
-  fields.field("kept_of", kept.of);
-  fields.field("kept_at", kept.position);
-  fields.field("group", kept.group);
-  fields.field("rounds", kept.rounds);
+void describe(auto& fields, Of<HeldSums> auto& sums) {
+  fields.field("kept_of", sums.of);
+  fields.field("kept_at", sums.position);
+  fields.field("group", sums.group);
+  fields.field("rounds", sums.rounds);
 }
 
 void describe(auto& fields, Of<CopyHolder> auto& holder) {
@@ -145,13 +145,13 @@ void describe_items(FieldReader& fields, std::string_view first, std::vector<Ite
 }
 
 void describe(auto& fields, Of<GenerationRecord> auto& generation) {
-  describe(fields, generation.group);
+  describe(fields, generation.roster);
   fields.field("opener", generation.opener);
-  fields.choice("base", generation.base.kind, kBaseKinds);
-  fields.field("position", generation.base.position);
-  fields.field("manifest", generation.base.manifest);
-  fields.field("group", generation.base.group);
-  fields.field("rounds", generation.base.rounds);
+  fields.choice("base", generation.origin.kind, kOriginKinds);
+  fields.field("position", generation.origin.position);
+  fields.field("manifest", generation.origin.manifest);
+  fields.field("group", generation.origin.group);
+  fields.field("rounds", generation.origin.rounds);
   describe_optional(fields, "from", generation.from);
   fields.field("reason", generation.reason);
   describe_items(fields, "holder", generation.holders);
@@ -183,7 +183,7 @@ void describe(auto& fields, Of<HeldRecord> auto& held) {
   fields.field("of", held.of);
   describe_items(fields, "copy_of", held.copies);
   describe_optional(fields, "failed", held.anomaly);
-  describe_optional(fields, "kept", held.kept);
+  describe_optional(fields, "kept", held.sums);
 }
 
 void describe(auto& fields, Of<SuspectRecord> auto& suspect) {
@@ -254,33 +254,34 @@ std::string flaw(const JobSpec& spec) {
   return ascending ? "" : "its settings are not in order";
 }
 
-std::string flaw(const GroupRecord& group) {
-  if (const Status plan = scheduler::check(group.plan); !plan) return plan.error().message;
-  std::vector<WorkerId> connected = group.connected();
+std::string flaw(const RosterRecord& roster) {
+  if (const Status plan = scheduler::check(roster.plan); !plan) return plan.error().message;
+  std::vector<WorkerId> connected = roster.connected();
   std::sort(connected.begin(), connected.end());
   const bool repeats = std::adjacent_find(connected.begin(), connected.end()) != connected.end();
   return repeats ? "a worker is named twice" : "";
 }
 
 std::string flaw(const GenerationRecord& generation) {
-  const Base::Kind kind = generation.base.kind;
-  const bool is_in_memory = kind == Base::Kind::kMemory || kind == Base::Kind::kCopies || kind == Base::Kind::kSums;
-  if (generation.from.has_value() != is_in_memory || generation.holders.empty() != (kind != Base::Kind::kCopies)) {
-    return "it must say who holds its base if and only if that is in memory";
+  const Origin::Kind kind = generation.origin.kind;
+  const bool is_in_memory =
+      kind == Origin::Kind::kMemory || kind == Origin::Kind::kCopies || kind == Origin::Kind::kSums;
+  if (generation.from.has_value() != is_in_memory || generation.holders.empty() != (kind != Origin::Kind::kCopies)) {
+    return "it must say who holds its origin if and only if that is in memory";
   }
   if (std::ranges::adjacent_find(generation.left_out, std::greater_equal<>()) != generation.left_out.end()) {
     return "the minibatches that it leaves out are not in order";
   }
-  for (const GroupRecord* group : {&generation.group, generation.from ? &*generation.from : nullptr}) {
-    if (group == nullptr) continue;
-    if (std::string why = flaw(*group); !why.empty()) return why;
+  for (const RosterRecord* roster : {&generation.roster, generation.from ? &*generation.from : nullptr}) {
+    if (roster == nullptr) continue;
+    if (std::string why = flaw(*roster); !why.empty()) return why;
   }
-  const Base& base = generation.base;
-  const bool has_kept = base.group != 0 || base.rounds != 0;
-  if (kind != Base::Kind::kSums) return has_kept ? "only a base of sums has a group that kept them" : "";
+  const Origin& origin = generation.origin;
+  const bool has_sums = origin.group != 0 || origin.rounds != 0;
+  if (kind != Origin::Kind::kSums) return has_sums ? "only an origin of sums has a group that kept them" : "";
   const scheduler::Plan& plan = generation.from->plan;
-  const bool makes_sense = base.group >= 0 && base.group < plan.width && base.rounds > 0 &&
-                           base.rounds <= plan.window && base.position.value % plan.window == 0;
+  const bool makes_sense = origin.group >= 0 && origin.group < plan.width && origin.rounds > 0 &&
+                           origin.rounds <= plan.window && origin.position.value % plan.window == 0;
   return makes_sense ? "" : "no group of its plan can have kept such sums";
 }
 
@@ -304,13 +305,13 @@ bool has(const std::vector<WorkerId>& ids, const WorkerId& id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
-std::vector<WorkerId> GroupRecord::connected() const {
+std::vector<WorkerId> RosterRecord::connected() const {
   std::vector<WorkerId> all = plan.workers;
   all.insert(all.end(), donors.begin(), donors.end());
   return all;
 }
 
-bool GroupRecord::names(const WorkerId& id) const {
+bool RosterRecord::names(const WorkerId& id) const {
   const auto has = [&](const std::vector<WorkerId>& ids) { return std::find(ids.begin(), ids.end(), id) != ids.end(); };
   return has(plan.workers) || has(plan.spares) || has(donors);
 }
@@ -319,7 +320,7 @@ std::string to_text(const JobSpec& spec) { return write(spec); }
 std::string to_text(const MemberRecord& member) { return write(member); }
 std::string to_text(const LeaderRecord& leader) { return write(leader); }
 std::string to_text(const HeadRecord& head) { return write(head); }
-std::string to_text(const GroupRecord& proposal) { return write(proposal); }
+std::string to_text(const RosterRecord& proposal) { return write(proposal); }
 std::string to_text(const GenerationRecord& generation) { return write(generation); }
 std::string to_text(const DrainRecord& drain) { return write(drain); }
 std::string to_text(const PreparedRecord& prepared) { return write(prepared); }
@@ -335,7 +336,7 @@ Result<JobSpec> parse_job_spec(std::string_view text) { return read<JobSpec>(tex
 Result<MemberRecord> parse_member(std::string_view text) { return read<MemberRecord>(text, "member"); }
 Result<LeaderRecord> parse_leader(std::string_view text) { return read<LeaderRecord>(text, "leader"); }
 Result<HeadRecord> parse_head_record(std::string_view text) { return read<HeadRecord>(text, "HEAD"); }
-Result<GroupRecord> parse_group(std::string_view text) { return read<GroupRecord>(text, "proposal"); }
+Result<RosterRecord> parse_roster(std::string_view text) { return read<RosterRecord>(text, "proposal"); }
 Result<GenerationRecord> parse_generation(std::string_view text) { return read<GenerationRecord>(text, "generation"); }
 Result<DrainRecord> parse_drain(std::string_view text) { return read<DrainRecord>(text, "drain"); }
 Result<PreparedRecord> parse_prepared(std::string_view text) { return read<PreparedRecord>(text, "prepared worker"); }

@@ -79,7 +79,7 @@ std::string to_text(const HeadRecord& head);
 Result<HeadRecord> parse_head_record(std::string_view text);
 
 // What a generation starts from.
-struct Base {
+struct Origin {
   enum class Kind : std::uint8_t {
     kBeginning,   // initial weights
     kCheckpoint,  // HEAD, as it was when the generation was opened
@@ -95,13 +95,13 @@ struct Base {
   int group = 0;           // kSums: which
   int rounds = 0;          // kSums: so many super-rounds of the window
 
-  bool operator==(const Base&) const = default;
+  bool operator==(const Origin&) const = default;
 };
 
 // Who connects to whom: the workers of a plan, then those that only hand their state over and leave.
-struct GroupRecord {
+struct RosterRecord {
   Attempt attempt;
-  scheduler::Plan plan;  // workers and spares by incarnation
+  scheduler::Plan plan;  // workers and spares by id
   // Hold state of the generation before and do not work in this one: leaving, or from now on spares.
   std::vector<WorkerId> donors;
 
@@ -109,14 +109,14 @@ struct GroupRecord {
   std::vector<WorkerId> connected() const;
   bool names(const WorkerId& id) const;  // as worker, spare or donor
 
-  bool operator==(const GroupRecord&) const = default;
+  bool operator==(const RosterRecord&) const = default;
 };
 
 // What is being prepared while the present generation trains.
-std::string to_text(const GroupRecord& proposal);
-Result<GroupRecord> parse_group(std::string_view text);
+std::string to_text(const RosterRecord& proposal);
+Result<RosterRecord> parse_roster(std::string_view text);
 
-// Who has copies of a base's owner state: complete for all stages that it owns, that it guards, under `from`'s plan.
+// Who has copies of an origin's owner state: complete for all stages that it owns, that it guards, under `from`'s plan.
 struct CopyHolder {
   WorkerId id;
   bool owned = false;
@@ -126,10 +126,10 @@ struct CopyHolder {
 };
 
 struct GenerationRecord {
-  GroupRecord group;
+  RosterRecord roster;
   WorkerId opener;
-  Base base;
-  std::optional<GroupRecord> from;    // kMemory, kCopies, kSums: whose members hold the base, with its plan
+  Origin origin;
+  std::optional<RosterRecord> from;   // kMemory, kCopies, kSums: whose members hold the origin, with its plan
   std::string reason;                 // for people: who came, who left
   std::vector<CopyHolder> holders{};  // kCopies
   std::vector<Position> left_out{};   // minibatches that are not trained on, ascending; not those behind HEAD
@@ -186,14 +186,14 @@ struct HeldCopy {
   bool operator==(const HeldCopy&) const = default;
 };
 
-// What a worker's group has after a loss in another one, under the plan of that generation: see Base::Kind::kSums.
-struct KeptSums {
+// What a worker's group has after a loss in another one, under the plan of that generation: see Origin::Kind::kSums.
+struct HeldSums {
   Generation of;
   Position position;
   int group = 0;
   int rounds = 0;
 
-  bool operator==(const KeptSums&) const = default;
+  bool operator==(const HeldSums&) const = default;
 };
 
 // What a worker has in memory after it stopped. Written once it changes no more.
@@ -201,15 +201,15 @@ struct HeldRecord {
   bool finished = false;             // the job's last update is made and saved
   std::optional<Position> position;  // nothing: it broke off
   // The generation whose plan says which blocks this worker has there: the one it stopped in, or, if it never came to
-  // the first update there, the one that this generation's base came from.
+  // the first update there, the one that this generation's origin came from.
   std::optional<Generation> of;
   // Two versions of the generation that it stopped in; before the first update there, those of the one before too: a
   // peer may have made that update already and forgotten them.
   std::vector<HeldCopy> copies{};
   std::optional<AnomalyReport> anomaly{};  // why it broke off
-  std::optional<KeptSums> kept{};
+  std::optional<HeldSums> sums{};
 
-  bool has_anything() const { return position || finished || !copies.empty() || kept; }
+  bool has_anything() const { return position || finished || !copies.empty() || sums; }
   bool operator==(const HeldRecord&) const = default;
 };
 std::string to_text(const HeldRecord& held);

@@ -93,10 +93,10 @@ Timeline time_schedule(const Schedule& schedule, const TimingModel& model) {
 
 Result<SteadyState> steady_state(ScheduleRequest request, const TimingModel& model) {
   // The first window has the filling in it and the last the draining. Where all meet at an update, the second one
-  // already repeats for ever; updates that are local to a stage let the pipeline settle more slowly. A synchronous
-  // window stands alone.
-  const int settled = request.kind == ScheduleKind::kPipedream2bw ? 6 : 2;
-  request.windows = is_asynchronous(request.kind) ? settled + 2 : 1;
+  // already repeats for ever; updates that are local to a stage let the pipeline become steady more slowly. A
+  // synchronous window stands alone.
+  const int steady_from = request.kind == ScheduleKind::kPipedream2bw ? 6 : 2;
+  request.windows = is_asynchronous(request.kind) ? steady_from + 2 : 1;
   request.first_window = 0;
   request.first_minibatch = 0;
   request.stop_after_rounds.reset();
@@ -105,9 +105,9 @@ Result<SteadyState> steady_state(ScheduleRequest request, const TimingModel& mod
   if (!schedule) return schedule.error();
   const Timeline timeline = time_schedule(*schedule, model);
   SteadyState steady;
-  steady.window = is_asynchronous(request.kind)
-                      ? end_of_update(*schedule, timeline, settled) - end_of_update(*schedule, timeline, settled - 1)
-                      : timeline.makespan;
+  steady.window = is_asynchronous(request.kind) ? end_of_update(*schedule, timeline, steady_from) -
+                                                      end_of_update(*schedule, timeline, steady_from - 1)
+                                                : timeline.makespan;
   for (const DeviceUse& use : timeline.workers) steady.busy_ticks += use.busy;
   steady.busy_ticks /= request.windows;
   steady.devices = static_cast<int>(timeline.workers.size());

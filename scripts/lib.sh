@@ -56,14 +56,13 @@ show_percentage() {
   if [[ -t 1 ]] && ((told >= 0)); then printf '\n'; fi
 }
 
-# build <preset> [<target>…]: the reader sees a percentage, and on failure what failed; all else goes to a log. With
-# core_tests=OFF the tests of the core are left out.
+# build <preset> [<target>…]: the reader sees a percentage, and on failure what failed; all else goes to a log.
 build() {
   local log=build/$1/build.log start=$SECONDS targets=()
   if (($# > 1)); then targets=(--target "${@:2}"); fi
   say "build the preset $1 (log: $log)"
   mkdir -p "build/$1"
-  if ! cmake --preset "$1" --log-level=WARNING -DEVERSTEP_CORE_TESTS="${core_tests:-ON}" &>"$log"; then
+  if ! cmake --preset "$1" --log-level=WARNING &>"$log"; then
     cat "$log" >&2
     fail "cannot configure the preset $1 (hint: scripts/setup installs what is missing)"
   fi
@@ -76,4 +75,4 @@ build() {
 }
 
 # Every C++ file that is or could be committed, separated by NUL.
-cpp_files() { git ls-files -z --cached --others --exclude-standard -- '*.h' '*.cpp'; }
+cpp_files() { git ls-files -z --cached --others --exclude-standard -- '*.h' '*.cpp' '*.cu'; }

@@ -81,7 +81,7 @@ class Catalog {
   // and the parent must be the HEAD that is being replaced. A failure leaves HEAD where it was and orphans, or, if HEAD
   // could not be made durable, a complete checkpoint that may or may not survive; try another save, without reuse.
   // A damaged HEAD is replaced. kStaleGeneration, and nothing is written: the newest checkpoint is neither the one that
-  // this run found nor of its own incarnation (`writer`), so another run commits here.
+  // this run found nor of its own (`writer.author`), so another run commits here.
   Result<CatalogEntry> commit(const CommitRequest& request);
 
   // Verifies every byte that the checkpoint names: size and digest of all files and of its ledger segment (segments

@@ -41,11 +41,11 @@ Status check_descent(const CommitRequest& request) {
 }
 
 // Whoever else commits here has its own idea of what comes next, and of what may be removed. A newest checkpoint of
-// this incarnation is fine even if its commit was not known to have succeeded.
+// this author is fine even if its commit was not known to have succeeded.
 Status check_alone(const CommitRequest& request, const CatalogSurvey& survey) {
   if (survey.committed.empty()) return {};
   const Head& newest = survey.committed.front();
-  if (newest == request.found || newest.writer.incarnation == request.writer.incarnation) return {};
+  if (newest == request.found || newest.writer.author == request.writer.author) return {};
   return Error{ErrorCode::kStaleGeneration,
                "another run commits to this job: its newest checkpoint is " + to_string(newest.checkpoint) +
                    ", which this run neither found nor made",

@@ -57,16 +57,14 @@ std::optional<CheckpointName> parse_checkpoint_name(std::string_view text) {
   return name;
 }
 
-std::string to_string(const WriterTag& writer) {
-  return short_hex(writer.incarnation) + "-" + short_hex(writer.random);
-}
+std::string to_string(const WriterTag& writer) { return short_hex(writer.author) + "-" + short_hex(writer.random); }
 
 std::optional<WriterTag> parse_writer_tag(std::string_view text) {
   if (text.size() != 2 * kHalf + 1 || text[kHalf] != '-') return std::nullopt;
-  const auto incarnation = parse_short_hex(text.substr(0, kHalf));
+  const auto author = parse_short_hex(text.substr(0, kHalf));
   const auto random = parse_short_hex(text.substr(kHalf + 1));
-  if (!incarnation || !random) return std::nullopt;
-  return WriterTag{.incarnation = *incarnation, .random = *random};
+  if (!author || !random) return std::nullopt;
+  return WriterTag{.author = *author, .random = *random};
 }
 
 std::string path_of(std::uint64_t lineage, const FileRecord& file) {

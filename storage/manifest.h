@@ -41,9 +41,9 @@ struct CheckpointName {
 std::string to_string(const CheckpointName& name);
 std::optional<CheckpointName> parse_checkpoint_name(std::string_view text);
 
-// Who wrote a file, so that no two writers ever choose one name: half of the incarnation, and a random number per file.
+// Who wrote a file, so that no two writers ever choose one name: the author, and a random number per file.
 struct WriterTag {
-  std::uint32_t incarnation = 0;
+  std::uint32_t author = 0;  // drawn once by each object that writes
   std::uint32_t random = 0;
 
   bool operator==(const WriterTag&) const = default;

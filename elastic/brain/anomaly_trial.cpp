@@ -39,11 +39,11 @@ TrialStep next_step(const std::optional<AnomalyTrial>& before, const AnomalyRepo
   return step;
 }
 
-std::optional<AnomalyTrial> carried_on(AnomalyTrial trial, Position base, int window, bool same_bits) {
+std::optional<AnomalyTrial> carried_on(AnomalyTrial trial, Position origin, int window, bool same_bits) {
   const Position begin{trial.report.window * window};
-  if (base >= Position{begin.value + window}) return std::nullopt;
+  if (origin >= Position{begin.value + window}) return std::nullopt;
   const bool is_first_replay = trial.failures == 1 && trial.report.suspect && trial.report.repeats;
-  trial.convicts = is_first_replay && same_bits && base == begin;
+  trial.convicts = is_first_replay && same_bits && origin == begin;
   return trial;
 }
 

@@ -23,8 +23,8 @@ struct TrialStep {
 //  * after two failures that can be compared (both seen, or neither), or after three, it is skipped if it fails again
 TrialStep next_step(const std::optional<AnomalyTrial>& before, const AnomalyReport& happened);
 
-// How the next generation sees a trial whose window has not passed: nothing if the base lies behind it.
+// How the next generation sees a trial whose window has not passed: nothing if the origin lies behind it.
 // `same_bits`: the window begins on the bits and under the plan, seat by seat, that it failed with last.
-std::optional<AnomalyTrial> carried_on(AnomalyTrial trial, Position base, int window, bool same_bits);
+std::optional<AnomalyTrial> carried_on(AnomalyTrial trial, Position origin, int window, bool same_bits);
 
 }  // namespace everstep::elastic

@@ -14,19 +14,19 @@ constexpr std::size_t kMostCompared = 100;            // members in one transact
 constexpr Tick kStartPatience = 5 * kTicksPerSecond;  // for workers that are started together with the job
 
 // Ascending.
-std::vector<WorkerId> holders_of(const BaseChoice& base, const std::map<WorkerId, HeldRecord>& held) {
+std::vector<WorkerId> holders_of(const OriginChoice& choice, const std::map<WorkerId, HeldRecord>& held) {
   std::vector<WorkerId> ids;
-  if (base.base.kind == Base::Kind::kMemory) {
+  if (choice.origin.kind == Origin::Kind::kMemory) {
     for (const auto& [id, record] : held) {
-      const bool holds_it = record.position == base.base.position && record.of == base.from->attempt.generation;
-      if (holds_it && has(base.from->plan.workers, id)) ids.push_back(id);
+      const bool holds_it = record.position == choice.origin.position && record.of == choice.from->attempt.generation;
+      if (holds_it && has(choice.from->plan.workers, id)) ids.push_back(id);
     }
   }
-  if (base.base.kind == Base::Kind::kSums) {
-    ids = scheduler::plan_of_group(base.from->plan, base.base.group).workers;
+  if (choice.origin.kind == Origin::Kind::kSums) {
+    ids = scheduler::plan_of_group(choice.from->plan, choice.origin.group).workers;
     std::sort(ids.begin(), ids.end());
   }
-  for (const CopyHolder& holder : base.holders) ids.push_back(holder.id);
+  for (const CopyHolder& holder : choice.holders) ids.push_back(holder.id);
   return ids;
 }
 
@@ -130,7 +130,7 @@ void Coordinator::track(const Situation& seen, Tick now) {
   track_losses(seen, now);
   track_quarantines(seen, now);
   if (options_.rebalances) speeds_.look(seen, now);
-  const auto attempt = seen.generation ? std::optional(seen.generation->group.attempt) : std::nullopt;
+  const auto attempt = seen.generation ? std::optional(seen.generation->roster.attempt) : std::nullopt;
   if (watched_ == attempt) return;
   watched_ = attempt;
   watched_since_ = now;
@@ -261,7 +261,7 @@ std::map<WorkerId, HeldRecord> Coordinator::held_by_the_living(const Situation& 
 }
 
 std::optional<Coordinator::Change> Coordinator::planned(const Situation& seen, const std::vector<WorkerId>& workers) {
-  const scheduler::Plan* previous = seen.generation ? &seen.generation->group.plan : nullptr;
+  const scheduler::Plan* previous = seen.generation ? &seen.generation->roster.plan : nullptr;
   auto plan = options_.plan(infos_of(seen, workers), previous);
   if (!plan) {
     state_ = "no plan for " + std::to_string(workers.size()) + " workers: " + plan.error().message;
@@ -282,10 +282,10 @@ std::string Coordinator::change_text(const Situation& seen, const std::vector<Wo
     text += (text.empty() ? "" : ", ") + name_of(id) + what;
   };
   for (const WorkerId& id : next) {
-    if (!seen.generation || !seen.generation->group.names(id)) tell(id, " joined");
+    if (!seen.generation || !seen.generation->roster.names(id)) tell(id, " joined");
   }
   if (!seen.generation) return text;
-  for (const WorkerId& id : seen.generation->group.plan.workers) {
+  for (const WorkerId& id : seen.generation->roster.plan.workers) {
     if (!has(next, id)) tell(id, seen.is_leaving(id) ? " left" : " was lost");
   }
   return text;
@@ -298,42 +298,43 @@ void Coordinator::open_anew(const Situation& seen, Tick now, const std::string& 
     if (!change) return stop_if_asked(seen);
     planned_for_ = speeds_.slow();
   }
-  const BaseChoice base = choose_base(seen.generation, held_by_the_living(seen), seen.head, living(seen));
-  GroupRecord group;
-  group.attempt = {seen.generation ? seen.generation->group.attempt.generation.next() : options_.first_generation,
-                   options_.nonce()};
-  group.plan = change->plan;
-  for (const WorkerId& id : holders_of(base, held_by_the_living(seen))) {
-    if (!has(group.plan.workers, id)) group.donors.push_back(id);
+  const OriginChoice choice = choose_origin(seen.generation, held_by_the_living(seen), seen.head, living(seen));
+  RosterRecord roster;
+  roster.attempt = {seen.generation ? seen.generation->roster.attempt.generation.next() : options_.first_generation,
+                    options_.nonce()};
+  roster.plan = change->plan;
+  for (const WorkerId& id : holders_of(choice, held_by_the_living(seen))) {
+    if (!has(roster.plan.workers, id)) roster.donors.push_back(id);
   }
   if (seen.generation && seen.ready.empty()) ++fruitless_;
-  open(seen, std::move(group), base, reason + (change->reason.empty() ? "" : ": " + change->reason));
+  open(seen, std::move(roster), choice, reason + (change->reason.empty() ? "" : ": " + change->reason));
 }
 
-void Coordinator::open(const Situation& seen, GroupRecord group, const BaseChoice& base, const std::string& reason) {
+void Coordinator::open(const Situation& seen, RosterRecord roster, const OriginChoice& choice,
+                       const std::string& reason) {
   const Keys& keys = options_.keys;
   Txn txn = as_leader(seen);
   txn.compares.push_back(modified_at(keys.head(), seen.head_modified));
-  std::vector<WorkerId> named = group.connected();
-  const auto is_new = [&](const WorkerId& id) { return !seen.generation || !seen.generation->group.names(id); };
+  std::vector<WorkerId> named = roster.connected();
+  const auto is_new = [&](const WorkerId& id) { return !seen.generation || !seen.generation->roster.names(id); };
   std::stable_partition(named.begin(), named.end(), is_new);
   if (named.size() > kMostCompared) named.resize(kMostCompared);
   for (const WorkerId& id : named) txn.compares.push_back(created_at(keys.member(id), seen.members.at(id).created));
   // Whoever has spoken meanwhile may have something better to start from.
   for (const WorkerId& id : silent_survivors(seen)) {
     if (txn.compares.size() == kMostOps) break;
-    txn.compares.push_back(is_absent(keys.held(seen.generation->group.attempt, id)));
+    txn.compares.push_back(is_absent(keys.held(seen.generation->roster.attempt, id)));
   }
-  const std::string what = "open generation " + std::to_string(group.attempt.generation.value) + " (" + reason + ")";
-  GenerationRecord record{std::move(group), options_.self, base.base, base.from, reason, base.holders};
+  const std::string what = "open generation " + std::to_string(roster.attempt.generation.value) + " (" + reason + ")";
+  GenerationRecord record{std::move(roster), options_.self, choice.origin, choice.from, reason, choice.holders};
   hand_on_anomalies(seen, record);
   if (seen.generation) {
     const bool was_stopped = seen.drain && seen.drain->ends_job;
-    record.heeds_from = was_stopped ? record.group.attempt.generation : seen.generation->heeds_from;
+    record.heeds_from = was_stopped ? record.roster.attempt.generation : seen.generation->heeds_from;
   }
   const std::string text = to_text(record);
   txn.then = {put(keys.generation(), text),
-              put(keys.past_generation(record.group.attempt.generation), text),
+              put(keys.past_generation(record.roster.attempt.generation), text),
               remove(keys.drain()),
               remove(keys.proposal()),
               remove_prefix(keys.all_suspects()),
@@ -342,7 +343,7 @@ void Coordinator::open(const Situation& seen, GroupRecord group, const BaseChoic
               remove_prefix(keys.all_held()),
               remove_prefix(keys.all_ready()),
               remove_prefix(keys.acks())};
-  const std::int64_t forgotten = record.group.attempt.generation.value - kKeptHistory;
+  const std::int64_t forgotten = record.roster.attempt.generation.value - kKeptHistory;
   if (forgotten > 0) txn.then.push_back(remove(keys.past_generation({forgotten})));
   send(std::move(txn), what);
 }

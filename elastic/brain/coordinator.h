@@ -12,8 +12,8 @@
 
 #include "base/log_line.h"
 #include "elastic/brain/anomaly_trial.h"
-#include "elastic/brain/base_choice.h"
 #include "elastic/brain/decision.h"
+#include "elastic/brain/origin_choice.h"
 #include "elastic/brain/situation.h"
 #include "elastic/brain/speed_book.h"
 #include "elastic/view.h"
@@ -56,10 +56,10 @@ struct CoordinatorOptions {
 //
 // Reconciles: what the view shows against what should be.
 //  * nobody trains yet: opens a generation as soon as enough members are ready (after the debounce)
-//  * joins and announced leaves only: proposal → all connected → drain → all held → open with base kMemory
+//  * joins and announced leaves only: proposal → all connected → drain → all held → open with origin kMemory
 //  * a member of the generation is gone: evict suspects, wait for what survivors hold (up to held_limit), open.
-//    The base is the newest of what survivors have in memory (an orderly stop, sums of a group, copies) and HEAD, by
-//    the rules of choose_base(); without any of these it is the beginning
+//    The origin is the newest of what survivors have in memory (an orderly stop, sums of a group, copies) and HEAD, by
+//    the rules of choose_origin(); without any of these it is the beginning
 //    A connection that broke without a death counts as one: held/ records without a drain say so
 //    So does a donor that left before it had handed its state over
 //  * a leave that leaves nobody: drain that ends the job. Too few: drain that saves, then waits
@@ -171,13 +171,13 @@ class Coordinator {
   std::optional<Change> planned(const Situation& seen, const std::vector<WorkerId>& workers);
   std::optional<Tick> leave_deadline(const Situation& seen) const;
   std::optional<Tick> must_drain_at(const Situation& seen, Tick window_time) const;
-  bool is_usable(const Situation& seen, const GroupRecord& proposal) const;
+  bool is_usable(const Situation& seen, const RosterRecord& proposal) const;
 
   void propose(const Situation& seen, const Change& change);
   void withdraw(const Situation& seen, Tick now, const std::string& reason);
   void drain(const Situation& seen, DrainRecord record);
   void drain_for_leavers(const Situation& seen, Tick now, Tick window_time, const std::string& reason);
-  void open(const Situation& seen, GroupRecord group, const BaseChoice& base, const std::string& reason);
+  void open(const Situation& seen, RosterRecord roster, const OriginChoice& choice, const std::string& reason);
   void open_anew(const Situation& seen, Tick now, const std::string& reason);
   std::set<WorkerId> living(const Situation& seen) const;
   std::map<WorkerId, HeldRecord> held_by_the_living(const Situation& seen) const;

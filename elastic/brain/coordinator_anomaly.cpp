@@ -33,7 +33,7 @@ std::optional<WorkerId> Coordinator::guilty_worker(const Situation& seen) const 
 // Whatever is wrong with it is not over after a second. It stays, and people are told, if the others could not go on.
 bool Coordinator::evict_guilty(const Situation& seen, Tick now) {
   const auto guilty = guilty_worker(seen);
-  const Attempt& attempt = seen.generation->group.attempt;
+  const Attempt& attempt = seen.generation->roster.attempt;
   if (!guilty || !seen.has(*guilty) || keeps_guilty_in_ == attempt) return false;
   std::vector<WorkerId> staying = eligible(seen, now);
   std::erase(staying, *guilty);
@@ -60,7 +60,7 @@ bool Coordinator::evict_guilty(const Situation& seen, Tick now) {
 std::optional<Coordinator::Change> Coordinator::unchanged_plan(const Situation& seen, Tick now) const {
   const auto step = step_after_anomaly(seen);
   if (!step) return std::nullopt;
-  const scheduler::Plan& plan = seen.generation->group.plan;
+  const scheduler::Plan& plan = seen.generation->roster.plan;
   const std::vector<WorkerId> workers = eligible(seen, now);
   const auto is_there = [&](const WorkerId& id) { return has(workers, id); };
   if (!std::ranges::all_of(plan.workers, is_there) || !std::ranges::all_of(plan.spares, is_there)) return std::nullopt;
@@ -70,7 +70,7 @@ std::optional<Coordinator::Change> Coordinator::unchanged_plan(const Situation& 
 void Coordinator::hand_on_anomalies(const Situation& seen, GenerationRecord& next) const {
   if (!seen.generation) return;
   const GenerationRecord& present = *seen.generation;
-  const int window = present.group.plan.window;
+  const int window = present.roster.plan.window;
   next.left_out = present.left_out;
   if (seen.head) {
     const std::int64_t unfinished = seen.head->position.value / window * window;
@@ -83,8 +83,8 @@ void Coordinator::hand_on_anomalies(const Situation& seen, GenerationRecord& nex
   }
   const std::optional<AnomalyTrial>& trial = step ? step->trial : present.trial;
   if (!trial) return;
-  const bool same_bits = next.group.plan == present.group.plan && (step || trial->convicts);
-  next.trial = carried_on(*trial, next.base.position, window, same_bits);
+  const bool same_bits = next.roster.plan == present.roster.plan && (step || trial->convicts);
+  next.trial = carried_on(*trial, next.origin.position, window, same_bits);
 }
 
 }  // namespace everstep::elastic

@@ -15,7 +15,7 @@ constexpr int kMostRetryDoublings = 5;  // of the wait of somebody who could not
 // How long a stop at a window's end may take: an asynchronous pipeline is told of it at one update, and has begun the
 // window after that.
 Tick time_to_stop(const Situation& seen, Tick window_time) {
-  return is_asynchronous(seen.generation->group.plan.kind) ? 2 * window_time : window_time;
+  return is_asynchronous(seen.generation->roster.plan.kind) ? 2 * window_time : window_time;
 }
 
 bool are_equal_sets(std::vector<WorkerId> a, std::vector<WorkerId> b) {
@@ -29,14 +29,14 @@ bool are_equal_sets(std::vector<WorkerId> a, std::vector<WorkerId> b) {
 void Coordinator::consider_change(const Situation& seen, Tick now, Tick window_time) {
   state_ = seen.ready.empty() ? "starting" : "training";
   if (seen.stop_asked) return drain(seen, {.ends_job = true, .reason = "the job was asked to stop"});
-  const GroupRecord& group = seen.generation->group;
+  const RosterRecord& roster = seen.generation->roster;
   const std::vector<WorkerId> workers = eligible(seen, now);
   std::vector<WorkerId> joined;
   for (const WorkerId& id : workers) {
-    if (!group.names(id)) joined.push_back(id);
+    if (!roster.names(id)) joined.push_back(id);
   }
   const auto is_leaving = [&](const WorkerId& id) { return seen.is_leaving(id); };
-  const bool leaves = std::any_of(group.plan.workers.begin(), group.plan.workers.end(), is_leaving);
+  const bool leaves = std::any_of(roster.plan.workers.begin(), roster.plan.workers.end(), is_leaving);
   if (!leaves && !joins_are_due(seen, joined, now)) return consider_rebalance(seen, now);
   const bool all_leave = std::all_of(seen.members.begin(), seen.members.end(),
                                      [&](const auto& member) { return seen.is_leaving(member.first); });
@@ -44,7 +44,7 @@ void Coordinator::consider_change(const Situation& seen, Tick now, Tick window_t
   if (waits_for_more(workers.size())) return drain(seen, {.saves = true, .reason = "too few workers stay"});
   const auto change = planned(seen, workers);
   if (!change && leaves) return drain(seen, {.saves = true, .reason = "there is no plan for those who stay"});
-  if (!change || are_equal_sets(change->plan.workers, group.plan.workers)) {
+  if (!change || are_equal_sets(change->plan.workers, roster.plan.workers)) {
     return leaves ? void() : consider_rebalance(seen, now);
   }
   if (const auto latest = must_drain_at(seen, window_time); latest && now >= *latest) {
@@ -93,24 +93,24 @@ void Coordinator::drain_for_leavers(const Situation& seen, Tick now, Tick window
 }
 
 void Coordinator::propose(const Situation& seen, const Change& change) {
-  const GroupRecord& present = seen.generation->group;
-  GroupRecord group;
-  group.attempt = {present.attempt.generation.next(), options_.nonce()};
-  group.plan = change.plan;
+  const RosterRecord& present = seen.generation->roster;
+  RosterRecord roster;
+  roster.attempt = {present.attempt.generation.next(), options_.nonce()};
+  roster.plan = change.plan;
   for (const WorkerId& id : present.plan.workers) {
-    if (!has(group.plan.workers, id)) group.donors.push_back(id);
+    if (!has(roster.plan.workers, id)) roster.donors.push_back(id);
   }
-  why_ = {group.attempt, change.reason};
+  why_ = {roster.attempt, change.reason};
   planned_for_ = speeds_.slow();
   Txn txn = as_leader(seen);
   txn.compares.push_back(modified_at(options_.keys.proposal(), seen.proposal_modified));
-  txn.then = {put(options_.keys.proposal(), to_text(group))};
+  txn.then = {put(options_.keys.proposal(), to_text(roster))};
   send(std::move(txn), "propose: " + change.reason);
 }
 
 // Whether its members are there, none of them has changed its mind, and it is about the next generation.
-bool Coordinator::is_usable(const Situation& seen, const GroupRecord& proposal) const {
-  if (proposal.attempt.generation != seen.generation->group.attempt.generation.next()) return false;
+bool Coordinator::is_usable(const Situation& seen, const RosterRecord& proposal) const {
+  if (proposal.attempt.generation != seen.generation->roster.attempt.generation.next()) return false;
   const std::vector<WorkerId> connected = proposal.connected();
   const auto works = [&](const WorkerId& id) { return seen.has(id) && !seen.is_leaving(id); };
   const auto is_there = [&](const WorkerId& id) { return seen.has(id); };
@@ -121,7 +121,7 @@ bool Coordinator::is_usable(const Situation& seen, const GroupRecord& proposal) 
 
 void Coordinator::await_prepared(const Situation& seen, Tick now, Tick window_time) {
   state_ = "preparing";
-  const GroupRecord& proposal = *seen.proposal;
+  const RosterRecord& proposal = *seen.proposal;
   if (proposed_ != proposal.attempt) {
     proposed_ = proposal.attempt;
     proposed_since_ = now;
@@ -150,11 +150,11 @@ void Coordinator::await_prepared(const Situation& seen, Tick now, Tick window_ti
 // Newcomers that did not connect, or all of them if others did not, have to wait before they are tried again, longer
 // each time.
 void Coordinator::withdraw(const Situation& seen, Tick now, const std::string& reason) {
-  const GroupRecord& proposal = *seen.proposal;
+  const RosterRecord& proposal = *seen.proposal;
   std::vector<WorkerId> joining;
   std::vector<WorkerId> blamed;
   for (const WorkerId& id : proposal.plan.workers) {
-    if (seen.generation->group.names(id)) continue;
+    if (seen.generation->roster.names(id)) continue;
     joining.push_back(id);
     const auto prepared = seen.prepared.find(id);
     if (prepared == seen.prepared.end() || !prepared->second.connected) blamed.push_back(id);
@@ -180,7 +180,7 @@ void Coordinator::withdraw(const Situation& seen, Tick now, const std::string& r
 }
 
 void Coordinator::drain(const Situation& seen, DrainRecord record) {
-  record.attempt = seen.generation->group.attempt;
+  record.attempt = seen.generation->roster.attempt;
   record.asked = record.ends_job && seen.stop_asked;
   Txn txn = as_leader(seen);
   txn.compares.push_back(modified_at(options_.keys.drain(), seen.drain_modified));
@@ -191,15 +191,15 @@ void Coordinator::drain(const Situation& seen, DrainRecord record) {
 
 void Coordinator::await_drain(const Situation& seen, Tick now) {
   state_ = "draining";
-  const auto& workers = seen.generation->group.plan.workers;
+  const auto& workers = seen.generation->roster.plan.workers;
   const auto all_in = [&](const auto& records) {
     return std::all_of(workers.begin(), workers.end(), [&](const WorkerId& id) { return records.contains(id); });
   };
   if (all_in(seen.held)) {
     if (waits_for_more(eligible(seen, now).size())) return stop_if_asked(seen);
-    const BaseChoice base = choose_base(seen.generation, held_by_the_living(seen), seen.head, living(seen));
+    const OriginChoice choice = choose_origin(seen.generation, held_by_the_living(seen), seen.head, living(seen));
     const bool from_here =
-        base.base.kind == Base::Kind::kMemory && base.from->attempt == seen.generation->group.attempt;
+        choice.origin.kind == Origin::Kind::kMemory && choice.from->attempt == seen.generation->roster.attempt;
     const auto is_prepared = [&](const WorkerId& id) {
       const auto prepared = seen.prepared.find(id);
       return prepared != seen.prepared.end() && prepared->second.connected;
@@ -207,7 +207,7 @@ void Coordinator::await_drain(const Situation& seen, Tick now) {
     if (seen.proposal && from_here && is_usable(seen, *seen.proposal)) {
       const std::vector<WorkerId> connected = seen.proposal->connected();
       if (std::all_of(connected.begin(), connected.end(), is_prepared)) {
-        return open(seen, *seen.proposal, base, seen.drain->reason);
+        return open(seen, *seen.proposal, choice, seen.drain->reason);
       }
     }
     return open_anew(seen, now, "drained");

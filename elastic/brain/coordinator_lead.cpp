@@ -22,7 +22,7 @@ bool Coordinator::leads(const View& view) const {
 // deleted.
 bool Coordinator::may_decide(const Situation& seen) {
   const auto is_behind = [&](const HeadRecord& head) {
-    return seen.generation ? seen.generation->group.attempt.generation < head.generation
+    return seen.generation ? seen.generation->roster.attempt.generation < head.generation
                            : head.generation >= options_.first_generation;
   };
   const bool is_damaged = seen.is_damaged || (seen.head && is_behind(*seen.head));
@@ -37,7 +37,7 @@ bool Coordinator::may_decide(const Situation& seen) {
   return !is_damaged;
 }
 
-// The smallest incarnations try first, so that not everybody asks the store at once.
+// Those with the smallest ids try first, so that not everybody asks the store at once.
 void Coordinator::try_to_lead(const View& view, Tick now) {
   forget();
   if (view.modified(options_.keys.leader()) != 0) return depose_orphan(view, now);

@@ -22,7 +22,7 @@ void Coordinator::track_losses(const Situation& seen, Tick now) {
     std::erase_if(deaths, [&](Tick at) { return at < now - options_.quarantine_span; });
     const auto shut_out = shut_out_.find(record.host);
     if (shut_out != shut_out_.end()) shut_out->second.calm_since = std::max(shut_out->second.calm_since, now);
-    if (seen.generation && seen.generation->group.names(id) && seen.ready.empty()) unreached_.insert(record.address);
+    if (seen.generation && seen.generation->roster.names(id) && seen.ready.empty()) unreached_.insert(record.address);
   }
   if (!seen.ready.empty()) unreached_.clear();  // whoever comes from now on is tried beside the training
   last_members_.clear();
@@ -61,7 +61,7 @@ void Coordinator::tell_of_quarantine(const std::string& whom, const QuarantineRe
 // A process that died and was started again has another port, unless that is prescribed.
 bool Coordinator::is_back_unreached(const Situation& seen, const std::string& address) const {
   return std::ranges::any_of(seen.members, [&](const auto& member) {
-    return member.second.record.address == address && !seen.generation->group.names(member.first);
+    return member.second.record.address == address && !seen.generation->roster.names(member.first);
   });
 }
 
@@ -117,7 +117,7 @@ bool Coordinator::end_quarantine(const Situation& seen, Tick now) {
 }
 
 bool Coordinator::is_shut_out(const Situation& seen, const Situation::Member& member, Tick now) const {
-  if (seen.generation && seen.generation->group.names(member.record.id)) return false;
+  if (seen.generation && seen.generation->roster.names(member.record.id)) return false;
   for (const std::string& whom : {member.record.host, member.record.address}) {
     const auto quarantine = shut_out_.find(whom);
     if (quarantine != shut_out_.end() && now < quarantine->second.until) return true;

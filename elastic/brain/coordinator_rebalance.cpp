@@ -38,14 +38,14 @@ void Coordinator::consider_rebalance(const Situation& seen, Tick now) {
   if (!seen.progress || speeds_.slow() == planned_for_) return;
   const Tick due = watched_since_ + options_.join_interval;
   if (now < due) return wake(due);
-  const GroupRecord& group = seen.generation->group;
+  const RosterRecord& roster = seen.generation->roster;
   std::vector<WorkerId> workers = eligible(seen, now);
-  std::erase_if(workers, [&](const WorkerId& id) { return !group.names(id); });
+  std::erase_if(workers, [&](const WorkerId& id) { return !roster.names(id); });
   const std::map<WorkerId, double> before = std::exchange(planned_for_, speeds_.slow());
   auto change = planned(seen, workers);
   if (!change) return;
   const std::vector<scheduler::WorkerInfo> infos = infos_of(seen, workers);
-  const auto present = static_cast<double>(options_.window_time(group.plan, infos));
+  const auto present = static_cast<double>(options_.window_time(roster.plan, infos));
   const auto next = static_cast<double>(options_.window_time(change->plan, infos));
   const double faster = present / next - 1;
   change->reason =

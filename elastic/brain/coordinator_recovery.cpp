@@ -21,13 +21,13 @@ Tick shown_window_time(const Situation& seen) { return seen.progress ? seen.prog
 }  // namespace
 
 bool Coordinator::is_broken(const Situation& seen) const {
-  if (seen.live_workers().size() < seen.generation->group.plan.workers.size()) return true;
-  const auto& donors = seen.generation->group.donors;
+  if (seen.live_workers().size() < seen.generation->roster.plan.workers.size()) return true;
+  const auto& donors = seen.generation->roster.donors;
   const auto left_too_early = [&](const WorkerId& id) { return !seen.has(id) && !seen.handed_over.contains(id); };
   if (std::any_of(donors.begin(), donors.end(), left_too_early)) return true;  // the others wait for what it had
   // Whoever was drained tells of this generation; whoever has only what it started from never came to train.
   const auto is_drained = [&](const HeldRecord& held) {
-    return seen.drain && held.position && held.of == seen.generation->group.attempt.generation;
+    return seen.drain && held.position && held.of == seen.generation->roster.attempt.generation;
   };
   return std::any_of(seen.held.begin(), seen.held.end(), [&](const auto& held) { return !is_drained(held.second); });
 }
@@ -37,8 +37,8 @@ void Coordinator::recover(const Situation& seen, Tick now, Tick window_time) {
   const std::size_t left = seen.live_workers().size();
   if (!broken_) broken_ = {now, now, left, newest_member(seen)};
   if (std::exchange(broken_->left, left) != left) broken_->last_loss = now;
-  const Tick settled = broken_->last_loss + options_.death_debounce;
-  if (now < settled) return wake(settled);
+  const Tick quiet_from = broken_->last_loss + options_.death_debounce;
+  if (now < quiet_from) return wake(quiet_from);
   const bool all_said = silent_survivors(seen).empty();
   // Whoever is inside an op tells after it, and no op takes longer than a window. One that hangs loses its lease.
   const Tick patience = broken_->since + options_.held_limit + std::max(window_time, shown_window_time(seen));
@@ -72,8 +72,8 @@ bool Coordinator::pauses_after_failures(Tick now) {
 
 // Those of the generation that are there and may hold something that they have not told of.
 std::vector<WorkerId> Coordinator::silent_survivors(const Situation& seen) const {
-  std::vector<WorkerId> silent = seen.generation ? seen.generation->group.connected() : std::vector<WorkerId>{};
-  const bool has_updated = !seen.ready.empty();  // donors have let go of the base then
+  std::vector<WorkerId> silent = seen.generation ? seen.generation->roster.connected() : std::vector<WorkerId>{};
+  const bool has_updated = !seen.ready.empty();  // donors have let go of the origin then
   std::erase_if(silent, [&](const WorkerId& id) {
     return !seen.has(id) || seen.held.contains(id) || (has_updated && seen.handed_over.contains(id));
   });
@@ -86,13 +86,13 @@ std::vector<WorkerId> Coordinator::those_to_go_on(const Situation& seen, Tick no
   std::vector<WorkerId> all = eligible(seen, now);
   if (!broken_ || seen.live_workers().empty()) return all;
   const auto was_there = [&](const WorkerId& id) {
-    return seen.generation->group.names(id) || seen.members.at(id).created <= broken_->newest_member;
+    return seen.generation->roster.names(id) || seen.members.at(id).created <= broken_->newest_member;
   };
   std::vector<WorkerId> early;
   std::ranges::copy_if(all, std::back_inserter(early), was_there);
   const bool are_enough = std::ssize(early) >= std::max(options_.min_workers, 1);
   if (early.size() == all.size() || !are_enough) return all;
-  return options_.plan(infos_of(seen, early), &seen.generation->group.plan) ? early : all;
+  return options_.plan(infos_of(seen, early), &seen.generation->roster.plan) ? early : all;
 }
 
 // Nobody goes on from what they hold, so it need not be held any longer.
@@ -132,7 +132,7 @@ bool Coordinator::evict_outcasts(const Situation& seen) {
     txn.compares.push_back(created_at(options_.keys.member(id), member->second.created));
     // It may have been the store that kept it from answering.
     if (!answered.contains(id)) {
-      txn.compares.push_back(is_absent(options_.keys.held(seen.generation->group.attempt, id)));
+      txn.compares.push_back(is_absent(options_.keys.held(seen.generation->roster.attempt, id)));
     }
     txn.then.push_back(remove(options_.keys.member(id)));
     names += " " + name_of(id);

@@ -23,9 +23,9 @@ struct Send {
   Txn txn;
 };
 
-// Connect to all others of the group, beside whatever else is going on. Answered by Connected or ConnectFailed.
+// Connect to all others of the roster, beside whatever else is going on. Answered by Connected or ConnectFailed.
 struct Connect {
-  GroupRecord group;
+  RosterRecord roster;
 };
 
 // Throw the connections of that attempt away, or what there is of them; peers must not take it for a death.
@@ -33,7 +33,7 @@ struct Disconnect {
   Attempt attempt;
 };
 
-// Take part in that generation, whose connections are up: bring the state of the base into place (a donor: hand it
+// Take part in that generation, whose connections are up: bring the state of the origin into place (a donor: hand it
 // over), then train. Answered by TrainingEnded.
 struct Begin {
   GenerationRecord generation;
@@ -55,8 +55,8 @@ struct Abort {
   std::string reason;
 };
 
-// The state of the base may go: the new generation has made its first update.
-struct ReleaseBase {};
+// The state of the origin may go: the new generation has made its first update.
+struct ReleaseOrigin {};
 
 // Read the whole view anew before the next step: what seems to be missing in it may have been missed.
 struct LookAgain {};
@@ -78,7 +78,7 @@ struct Note {
 };
 
 using Effect = std::variant<Send, Connect, Disconnect, Begin, StopAtWindow, PromiseRound, StopAtRound, Abort,
-                            ReleaseBase, LookAgain, Rejoin, Exit, Note>;
+                            ReleaseOrigin, LookAgain, Rejoin, Exit, Note>;
 
 struct Decision {
   std::vector<Effect> effects;
@@ -135,9 +135,9 @@ struct TrainingEnded {
   std::optional<WorkerId> lost;  // kBroken: whose connection closed or who was silent
   bool lost_is_dead = false;     // its connection closed; else it was silent
   std::optional<Error> error;
-  bool base_is_damaged = false;  // kBroken: the checkpoint that the generation starts from cannot be read as it is
-  bool is_faulty = false;        // kBroken: what this worker computes cannot be trusted
-  bool is_hopeless = false;      // kBroken: the settings cannot work, here or elsewhere
+  bool origin_is_damaged = false;  // kBroken: the checkpoint that the generation starts from cannot be read as it is
+  bool is_faulty = false;          // kBroken: what this worker computes cannot be trusted
+  bool is_hopeless = false;        // kBroken: the settings cannot work, here or elsewhere
 };
 
 // Somebody wants this worker to leave: a signal, a notice of the cloud, `everstep drain`.

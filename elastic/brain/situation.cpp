@@ -69,7 +69,7 @@ bool Situation::is_leaving(const WorkerId& id) const {
 std::vector<WorkerId> Situation::live_workers() const {
   std::vector<WorkerId> live;
   if (!generation) return live;
-  for (const WorkerId& id : generation->group.plan.workers) {
+  for (const WorkerId& id : generation->roster.plan.workers) {
     if (has(id)) live.push_back(id);
   }
   return live;
@@ -97,7 +97,7 @@ Situation read_situation(const View& view, const Keys& keys) {
   situation.generation =
       read_one(view, keys.generation(), &parse_generation, situation.generation_modified, situation.is_damaged);
   situation.head = read_one(view, keys.head(), &parse_head_record, situation.head_modified, situation.is_damaged);
-  situation.proposal = read_one(view, keys.proposal(), &parse_group, situation.proposal_modified, damaged);
+  situation.proposal = read_one(view, keys.proposal(), &parse_roster, situation.proposal_modified, damaged);
   situation.drain = read_one(view, keys.drain(), &parse_drain, situation.drain_modified, damaged);
   situation.leader_created = view.created(keys.leader());
   situation.stop_asked = is_stop_asked(view, keys, situation.generation);
@@ -109,14 +109,14 @@ Situation read_situation(const View& view, const Keys& keys) {
     situation.prepared = read_by_worker(view, keys.prepared(situation.proposal->attempt), &parse_prepared);
   }
   if (!situation.generation) return situation;
-  const Attempt& attempt = situation.generation->group.attempt;
+  const Attempt& attempt = situation.generation->roster.attempt;
   if (situation.drain && situation.drain->attempt != attempt) situation.drain.reset();
   situation.promises = read_by_worker(view, keys.promises(attempt), &parse_promise);
   situation.held = read_by_worker(view, keys.held(attempt), &parse_held);
   for (const KeyValue* item : view.below(keys.ready(attempt))) {
     const auto id = id_after(item->key, keys.ready(attempt));
     if (!id) continue;
-    const auto& donors = situation.generation->group.donors;
+    const auto& donors = situation.generation->roster.donors;
     const bool is_donor = std::find(donors.begin(), donors.end(), *id) != donors.end();
     (is_donor ? situation.handed_over : situation.ready).insert(*id);
   }

@@ -29,7 +29,7 @@ struct Situation {
   std::optional<HeadRecord> head;
   Revision head_modified = 0;
   Revision leader_created = 0;
-  std::optional<GroupRecord> proposal;
+  std::optional<RosterRecord> proposal;
   Revision proposal_modified = 0;
   std::optional<DrainRecord> drain;  // of the present generation
   Revision drain_modified = 0;

@@ -21,7 +21,7 @@ double rounded(double slowness) { return slowness < kNoticed ? 1 : std::min(std:
 void SpeedBook::look(const Situation& seen, Tick now) {
   std::erase_if(beliefs_, [&](const auto& belief) { return !seen.has(belief.first); });
   if (!seen.generation) return;
-  const std::vector<WorkerId>& workers = seen.generation->group.plan.workers;
+  const std::vector<WorkerId>& workers = seen.generation->roster.plan.workers;
   if (seen.progress) learn(*seen.progress, workers);
   for (auto& [id, belief] : beliefs_) {
     if (belief.is_measured && std::ranges::find(workers, id) != workers.end()) {

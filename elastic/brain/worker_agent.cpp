@@ -74,7 +74,7 @@ void WorkerAgent::take(const ConnectFailed& event, Tick /*now*/) {
   LogLine note("connect_failed");
   note.add("generation", event.attempt.generation.value).add("reason", event.error.line());
   decide(Note{note.text()}, "cannot connect: " + event.error.message);
-  if (!part_ || part_->record.group.attempt != event.attempt || part_->ended) return;
+  if (!part_ || part_->record.roster.attempt != event.attempt || part_->ended) return;
   part_->ended = true;
   part_->held = in_memory_.value_or(HeldRecord{});
   if (event.lost) note_loss({*event.lost, event.lost_is_dead, event.error.message});
@@ -85,18 +85,18 @@ void WorkerAgent::take(const Promised& event, Tick /*now*/) {
 }
 
 void WorkerAgent::take(const FirstUpdate& event, Tick /*now*/) {
-  if (!part_ || part_->record.group.attempt != event.attempt || part_->first_update) return;
+  if (!part_ || part_->record.roster.attempt != event.attempt || part_->first_update) return;
   part_->first_update = true;
   in_memory_.reset();
-  decide(ReleaseBase{}, "the first update is made");
+  decide(ReleaseOrigin{}, "the first update is made");
 }
 
 void WorkerAgent::take(const TrainingEnded& event, Tick /*now*/) {
-  if (!part_ || part_->record.group.attempt != event.attempt || !part_->is_running()) return;
-  if (event.base_is_damaged || event.is_faulty || event.is_hopeless) return leave(event.error);
+  if (!part_ || part_->record.roster.attempt != event.attempt || !part_->is_running()) return;
+  if (event.origin_is_damaged || event.is_faulty || event.is_hopeless) return leave(event.error);
   part_->ended = true;
   part_->handed_over = event.how == TrainingEnded::How::kHandedOver;
-  part_->base_is_kept = part_->handed_over;
+  part_->origin_is_kept = part_->handed_over;
   if (part_->handed_over) return;
   remember(event.held);
   if (event.how == TrainingEnded::How::kBroken && event.lost && !part_->aborted) {
@@ -106,7 +106,7 @@ void WorkerAgent::take(const TrainingEnded& event, Tick /*now*/) {
 }
 
 void WorkerAgent::take(const PeerDied& event, Tick /*now*/) {
-  if (!part_ || part_->record.group.attempt != event.attempt) return;
+  if (!part_ || part_->record.roster.attempt != event.attempt) return;
   note_loss({event.id, true, "its connection closed"});
 }
 
@@ -121,17 +121,17 @@ void WorkerAgent::note_loss(Lost lost) {
 void WorkerAgent::remember(HeldRecord held) {
   if (in_memory_) {
     const auto bad_window =
-        held.anomaly ? std::optional(held.anomaly->window * part_->record.group.plan.window) : std::nullopt;
+        held.anomaly ? std::optional(held.anomaly->window * part_->record.roster.plan.window) : std::nullopt;
     const auto& position = in_memory_->position;  // inside a window there are sums
     if (!held.position && !(bad_window && position && position->value > *bad_window)) {
       held.position = position;
       held.of = in_memory_->of;
     }
-    const auto& kept = in_memory_->kept;
-    if (!held.kept && !(bad_window && kept && kept->position.value == *bad_window)) held.kept = kept;
+    const auto& sums = in_memory_->sums;
+    if (!held.sums && !(bad_window && sums && sums->position.value == *bad_window)) held.sums = sums;
   }
   if (in_memory_ && part_->record.from) {
-    // Older ones can be the base of nothing that follows.
+    // Older ones can be the origin of nothing that follows.
     std::copy_if(in_memory_->copies.begin(), in_memory_->copies.end(), std::back_inserter(held.copies),
                  [&](const HeldCopy& copy) { return copy.of == part_->record.from->attempt.generation; });
   }
@@ -195,24 +195,24 @@ void WorkerAgent::look_at_generation(const View& view) {
   if (item == nullptr || (part_ && item->modified <= part_->modified)) return;
   auto record = parse_generation(item->value);
   if (!record) return leave(record.error());
-  if (part_ && record->group.attempt.generation <= part_->record.group.attempt.generation) return;
+  if (part_ && record->roster.attempt.generation <= part_->record.roster.attempt.generation) return;
   if (part_ && part_->is_running()) {
-    return break_off("generation " + std::to_string(record->group.attempt.generation.value) + " is open");
+    return break_off("generation " + std::to_string(record->roster.attempt.generation.value) + " is open");
   }
   obey(*std::move(record), item->modified);
 }
 
 void WorkerAgent::obey(GenerationRecord record, Revision modified) {
   const bool was_named = part_ && part_->role != Role::kNone;
-  const GroupRecord& group = record.group;
+  const RosterRecord& roster = record.roster;
   Role role = Role::kNone;
-  if (has(group.plan.spares, id())) role = Role::kSpare;
-  if (has(group.donors, id())) role = Role::kDonor;
-  if (has(group.plan.workers, id())) role = Role::kWorker;
-  std::vector<Attempt> kept{group.attempt};
-  if (proposal_ && proposal_->attempt.generation > group.attempt.generation) kept.push_back(proposal_->attempt);
+  if (has(roster.plan.spares, id())) role = Role::kSpare;
+  if (has(roster.donors, id())) role = Role::kDonor;
+  if (has(roster.plan.workers, id())) role = Role::kWorker;
+  std::vector<Attempt> kept{roster.attempt};
+  if (proposal_ && proposal_->attempt.generation > roster.attempt.generation) kept.push_back(proposal_->attempt);
   disconnect_all_but(kept);
-  const std::string number = std::to_string(group.attempt.generation.value);
+  const std::string number = std::to_string(roster.attempt.generation.value);
   if (role == Role::kNone && leaving_) {
     return leave(Error{ErrorCode::kCancelled, "left as asked: " + leaving_->reason, {}});
   }
@@ -224,25 +224,25 @@ void WorkerAgent::obey(GenerationRecord record, Revision modified) {
   part_ = std::move(part);
   decide(Note{LogLine("generation_obeyed").add("generation", number).add("role", role_text(role)).text()},
          "generation " + number + " is open");
-  if (role == Role::kWorker || role == Role::kDonor) connect(part_->record.group);
+  if (role == Role::kWorker || role == Role::kDonor) connect(part_->record.roster);
 }
 
 void WorkerAgent::look_at_proposal(const View& view) {
   const KeyValue* item = view.find(options_.keys.proposal());
   std::vector<Attempt> kept;
-  if (part_) kept.push_back(part_->record.group.attempt);
+  if (part_) kept.push_back(part_->record.roster.attempt);
   if (item == nullptr) {
     proposal_.reset();
     proposal_modified_ = 0;
     return disconnect_all_but(kept);
   }
   if (item->modified != proposal_modified_) {
-    const auto group = parse_group(item->value);
-    if (!group) return leave(group.error());
+    const auto roster = parse_roster(item->value);
+    if (!roster) return leave(roster.error());
     proposal_modified_ = item->modified;
-    proposal_ = *group;
+    proposal_ = *roster;
   }
-  const Generation now = part_ ? part_->record.group.attempt.generation : Generation{};
+  const Generation now = part_ ? part_->record.roster.attempt.generation : Generation{};
   if (proposal_->attempt.generation <= now) return disconnect_all_but(kept);
   kept.push_back(proposal_->attempt);
   disconnect_all_but(kept);
@@ -253,7 +253,7 @@ std::optional<DrainRecord> WorkerAgent::drain_of_part(const View& view) const {
   const KeyValue* item = view.find(options_.keys.drain());
   if (item == nullptr) return std::nullopt;
   const auto drain = parse_drain(item->value);
-  if (!drain || drain->attempt != part_->record.group.attempt) return std::nullopt;
+  if (!drain || drain->attempt != part_->record.roster.attempt) return std::nullopt;
   return *drain;
 }
 
@@ -279,33 +279,33 @@ void WorkerAgent::look_at_drain(const View& view) {
 bool WorkerAgent::is_stopped_for_spectators(const View& view, const DrainRecord& drain) const {
   const bool is_late = member_created_ > view.modified(options_.keys.drain());  // the view may not show it yet
   if (is_late && !(drain.asked && options_.returns)) return false;
-  const GroupRecord& group = part_->record.group;
-  return std::all_of(group.plan.workers.begin(), group.plan.workers.end(), [&](const WorkerId& worker) {
+  const RosterRecord& roster = part_->record.roster;
+  return std::all_of(roster.plan.workers.begin(), roster.plan.workers.end(), [&](const WorkerId& worker) {
     const bool is_there = view.find(options_.keys.member(worker)) != nullptr;
-    return !is_there || view.find(options_.keys.held(group.attempt, worker)) != nullptr;
+    return !is_there || view.find(options_.keys.held(roster.attempt, worker)) != nullptr;
   });
 }
 
 void WorkerAgent::begin_if_connected() {
   if (!part_ || part_->begun || part_->ended) return;
   if (part_->role != Role::kWorker && part_->role != Role::kDonor) return;
-  const auto link = links_.find(part_->record.group.attempt);
+  const auto link = links_.find(part_->record.roster.attempt);
   if (link == links_.end() || link->second != Link::kUp) return;
   part_->begun = true;
   decide(Begin{part_->record}, "everybody is connected");
 }
 
-void WorkerAgent::connect(const GroupRecord& group) {
-  const auto [link, is_new] = links_.try_emplace(group.attempt, Link::kConnecting);
-  if (is_new) return decide(Connect{group}, "connecting for attempt " + to_string(group.attempt));
-  const bool is_open = part_ && part_->record.group.attempt == group.attempt;
+void WorkerAgent::connect(const RosterRecord& roster) {
+  const auto [link, is_new] = links_.try_emplace(roster.attempt, Link::kConnecting);
+  if (is_new) return decide(Connect{roster}, "connecting for attempt " + to_string(roster.attempt));
+  const bool is_open = part_ && part_->record.roster.attempt == roster.attempt;
   if (link->second != Link::kFailed || !is_open || part_->ended || part_->begun) return;
   part_->ended = true;
   part_->held = in_memory_.value_or(HeldRecord{});
 }
 
 void WorkerAgent::disconnect_all_but(const std::vector<Attempt>& kept) {
-  const Generation present = part_ ? part_->record.group.attempt.generation : Generation{};
+  const Generation present = part_ ? part_->record.roster.attempt.generation : Generation{};
   for (auto link = links_.begin(); link != links_.end();) {
     const Attempt attempt = link->first;
     const bool keeps = std::find(kept.begin(), kept.end(), attempt) != kept.end();
@@ -320,7 +320,7 @@ void WorkerAgent::disconnect_all_but(const std::vector<Attempt>& kept) {
 void WorkerAgent::give_up(const Attempt& attempt) {
   const auto link = links_.find(attempt);
   if (link == links_.end() || link->second == Link::kFailed) return;
-  const bool in_use = part_ && part_->record.group.attempt == attempt && part_->begun;
+  const bool in_use = part_ && part_->record.roster.attempt == attempt && part_->begun;
   if (!in_use) decide(Disconnect{attempt}, "attempt " + to_string(attempt) + " is given up");
   link->second = Link::kFailed;
   link_errors_[attempt] = "it was given up";

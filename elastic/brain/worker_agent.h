@@ -94,7 +94,7 @@ class WorkerAgent {
     bool ended = false;
     bool aborted = false;
     bool handed_over = false;
-    bool base_is_kept = false;  // handed_over: nobody is known to have made the first update
+    bool origin_is_kept = false;  // handed_over: nobody is known to have made the first update
     bool first_update = false;
     Revision drain_obeyed = 0;
     bool asked_promise = false;
@@ -159,7 +159,7 @@ class WorkerAgent {
   void on_refused(const Pending& write, const TxnReply& reply);
   void on_registration_refused(const Pending& write, const TxnReply& reply);
 
-  void connect(const GroupRecord& group);
+  void connect(const RosterRecord& roster);
   void disconnect_all_but(const std::vector<Attempt>& kept);
   void give_up(const Attempt& attempt);
   void break_off(const std::string& reason);
@@ -183,7 +183,7 @@ class WorkerAgent {
   std::optional<HeldRecord> in_memory_;  // what was held before the present generation began to change it
   std::map<Attempt, Link> links_;
   std::map<Attempt, std::string> link_errors_;
-  std::optional<GroupRecord> proposal_;
+  std::optional<RosterRecord> proposal_;
   Revision proposal_modified_ = 0;
   std::optional<Attempt> prepared_;  // told of, or refused
   std::optional<Pending> pending_;

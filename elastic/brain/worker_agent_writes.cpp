@@ -78,7 +78,7 @@ std::optional<WorkerAgent::Pending> WorkerAgent::next_write(const View& view) {
   if (!registered_) return registration();
   if (to_text(wanted_record()) != member_text_) return member_update(view);
   if (part_) {
-    const Attempt& attempt = part_->record.group.attempt;
+    const Attempt& attempt = part_->record.roster.attempt;
     if (auto evict = eviction(view)) return evict;
     for (Lost& lost : part_->lost) {
       if (lost.dead || lost.tried_at >= 0) continue;

@@ -51,7 +51,7 @@ EtcdClock::time_point Channels::try_limit(EtcdClock::time_point deadline) const 
   return size() == 1 ? deadline : std::min(deadline, EtcdClock::now() + kTryLimit);
 }
 
-bool Channels::is_settled_before(std::size_t index, EtcdClock::time_point limit) const {
+bool Channels::is_tried_before(std::size_t index, EtcdClock::time_point limit) const {
   grpc::Channel& channel = *channels_[index];
   while (true) {
     const grpc_connectivity_state state = channel.GetState(true);

@@ -39,7 +39,7 @@ class Channels {
   EtcdClock::time_point try_limit(EtcdClock::time_point deadline) const;
 
   // Waits until the server is connected, or known not to be: a call then says why. False: not even that in time.
-  bool is_settled_before(std::size_t index, EtcdClock::time_point limit) const;
+  bool is_tried_before(std::size_t index, EtcdClock::time_point limit) const;
 
   // Lets time pass after a failure. gRPC makes progress with a connection only while somebody waits for it.
   void pause_until(std::size_t index, EtcdClock::time_point limit) const;

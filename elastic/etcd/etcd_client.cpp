@@ -114,7 +114,7 @@ class EtcdClient final : public KvStore {
         return answer;
       }
       if (failure->kind != CallFailure::Kind::kFinal) channels_->leave(server);
-      if (tries.is_settled_by(*failure)) return failure->error;
+      if (tries.ends_after(*failure)) return failure->error;
       if (tries.is_round_over()) {
         channels_->pause_until(channels_->preferred(), std::min(end, EtcdClock::now() + kPauseAfterRound));
       }
@@ -126,7 +126,7 @@ class EtcdClient final : public KvStore {
   std::optional<CallFailure> try_server(std::size_t server, const Ask<Reply>& ask, Reply& reply,
                                         EtcdClock::time_point limit) {
     const std::string& url = channels_->url(server);
-    if (!channels_->is_settled_before(server, limit)) return not_connected(url);
+    if (!channels_->is_tried_before(server, limit)) return not_connected(url);
     grpc::ClientContext context;
     context.set_deadline(grpc_deadline(limit));
     require_leader(context);

@@ -37,7 +37,7 @@ class EtcdWatch final : public Watch {
   void serve() {
     while (!is_stopping()) {
       const std::size_t server = channels_->preferred();
-      if (channels_->is_settled_before(server, EtcdClock::now() + kConnectWithin)) {
+      if (channels_->is_tried_before(server, EtcdClock::now() + kConnectWithin)) {
         WatchStream stream(channels_->channel(server), prefix_);
         if (!announce(&stream)) return;
         listen(stream, channels_->url(server));

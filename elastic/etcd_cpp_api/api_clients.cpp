@@ -110,7 +110,7 @@ etcd::SyncClient& ApiClients::client(std::size_t index, ApiClock::time_point end
   return *servers_[index].clients[at];
 }
 
-bool ApiClients::is_settled(const etcd::SyncClient& client, ApiClock::time_point end) const {
+bool ApiClients::is_tried(const etcd::SyncClient& client, ApiClock::time_point end) const {
   const auto channel = client.grpc_channel();
   while (true) {
     const grpc_connectivity_state state = channel->GetState(true);

@@ -46,7 +46,7 @@ class ApiClients {
   etcd::SyncClient& unlimited_client(std::size_t index) const { return *servers_[index].unlimited; }
 
   // Waits until the server is connected, or known not to be: a call then says why. False: not even that in time.
-  bool is_settled(const etcd::SyncClient& client, ApiClock::time_point end) const;
+  bool is_tried(const etcd::SyncClient& client, ApiClock::time_point end) const;
 
   // Lets time pass after a failure. gRPC makes progress with a connection only while somebody waits for it.
   void pause(std::size_t index, std::chrono::milliseconds time) const;

@@ -135,7 +135,7 @@ class ApiStore final : public KvStore {
         clients_->forget_cluster(server);
         clients_->leave(server);
       }
-      if (tries.is_settled_by(*failure)) return failure->error;
+      if (tries.ends_after(*failure)) return failure->error;
       if (tries.is_round_over()) clients_->pause(clients_->preferred(), kPauseAfterRound);
       if (ApiClock::now() >= end) return tries.worst();
     }
@@ -144,7 +144,7 @@ class ApiStore final : public KvStore {
   std::optional<CallFailure> try_server(std::size_t server, const Ask& ask, ApiClock::time_point end) {
     const ApiClock::time_point limit = clients_->try_limit(end);
     etcd::SyncClient& client = clients_->client(server, limit);
-    if (!clients_->is_settled(client, limit)) return not_connected(clients_->url(server));
+    if (!clients_->is_tried(client, limit)) return not_connected(clients_->url(server));
     if (auto failure = clients_->cluster_failure(server, client)) return failure;
     return ask(server, limit);
   }

@@ -105,7 +105,7 @@ class ApiWatch final : public Watch {
   void watch(std::size_t server) {
     const auto end = ApiClock::now() + kAskEvery;
     etcd::SyncClient& client = clients_->client(server, end);
-    if (!clients_->is_settled(client, end)) return;
+    if (!clients_->is_tried(client, end)) return;
     clients_->forget_cluster(server);
     // Someone else's events are worth nothing; the list that follows a gap finds out whose they are.
     const auto failure = clients_->cluster_failure(server, client);

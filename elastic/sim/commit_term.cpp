@@ -30,15 +30,15 @@ CommitTerm::CommitTerm(Process& process, GenerationRecord generation, Right righ
   if (found_) keep_record(*found_);
 }
 
-// As long as the process lives: what it was told it settles.
+// As long as the process lives: what it was told it concludes.
 void CommitTerm::later(Tick delay, std::function<void()> action) {
   process_.later(delay, [self = shared_from_this(), action = std::move(action)] { action(); });
 }
 
 void CommitTerm::take(const CheckpointName& name, int rank, const AckRecord& ack) {
-  if (settled_ && settled_->name == name) return untold.push_back(*settled_);
-  // A late one, of a checkpoint that was settled long ago, must not disturb the one that is being collected.
-  const bool is_old = (settled_ && name.position <= settled_->name.position) ||
+  if (concluded_ && concluded_->name == name) return untold.push_back(*concluded_);
+  // A late one, of a checkpoint that was concluded long ago, must not disturb the one that is being collected.
+  const bool is_old = (concluded_ && name.position <= concluded_->name.position) ||
                       (collection_ && name.position < collection_->name.position);
   if (is_old) return;
   if (ack.shard.empty()) {
@@ -47,7 +47,7 @@ void CommitTerm::take(const CheckpointName& name, int rank, const AckRecord& ack
   }
   if (!collection_ || collection_->name != name) collection_ = Collection{name, {}};
   collection_->shards[rank] = ack.shard;
-  if (collection_->shards.size() != generation_.group.plan.workers.size()) return;
+  if (collection_->shards.size() != generation_.roster.plan.workers.size()) return;
   waiting_.push_back(*std::exchange(collection_, std::nullopt));
   next_in_line();
 }
@@ -167,7 +167,7 @@ void CommitTerm::advance(const std::shared_ptr<Attempted>& next) {
     const HeadCommit::Expected expected{right_.generation, *item ? (*item)->modified : 0, right_.leader};
     const Keys& keys = process_.world().keys;
     next->commit.emplace(keys, expected, record_of(next->head),
-                         keys.acks(generation_.group.attempt, to_string(next->head.name)));
+                         keys.acks(generation_.roster.attempt, to_string(next->head.name)));
     next->give_up = process_.world().now() + kGivesUpAfter;
     send_commit(next);
   });
@@ -197,8 +197,8 @@ void CommitTerm::send_commit(const std::shared_ptr<Attempted>& next) {
 
 void CommitTerm::conclude(const std::shared_ptr<Attempted>& next) {
   keep_record(next->head);
-  settled_ = Verdict{next->parts.name, true};
-  untold.push_back(*settled_);
+  concluded_ = Verdict{next->parts.name, true};
+  untold.push_back(*concluded_);
   parent_ = next->head;
   clean_up(next);
 }
@@ -232,8 +232,8 @@ void CommitTerm::fail(const std::shared_ptr<Attempted>& next, bool is_overtaken)
 
 void CommitTerm::give_up(const CheckpointName& name) {
   process_.world().tell(process_.name(), [&] { return "as leader: abandons checkpoint " + to_string(name); });
-  settled_ = Verdict{name, false};
-  untold.push_back(*settled_);
+  concluded_ = Verdict{name, false};
+  untold.push_back(*concluded_);
 }
 
 void CommitTerm::keep_record(const HeadDocument& head) {
@@ -285,7 +285,7 @@ std::vector<std::string> CommitTerm::what_may_go(const HeadDocument& newest) con
       const std::string directory(directory_of(path));
       const auto name = parse_checkpoint_name(directory);
       const bool is_orphan = !known.contains(directory);
-      const bool is_ours = name && name->generation >= generation_.group.attempt.generation;
+      const bool is_ours = name && name->generation >= generation_.roster.attempt.generation;
       const bool keeps = kept.contains(directory) || (is_orphan && is_ours && !all_but_head) || !name;
       const bool is_next =
           path.find(kind) != std::string::npos && std::find(removed.begin(), removed.end(), path) == removed.end();

@@ -81,7 +81,7 @@ class CommitTerm : public std::enable_shared_from_this<CommitTerm> {
   std::optional<HeadDocument> parent_;  // what the next one descends from
   std::optional<Collection> collection_;
   std::vector<Collection> waiting_;
-  std::optional<Verdict> settled_;
+  std::optional<Verdict> concluded_;
   bool is_working_ = false;
   bool is_overtaken_ = false;
 };

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "elastic/sim/commit_term.h"
-#include "elastic/sim/incarnation.h"
+#include "elastic/sim/member_loop.h"
 #include "elastic/sim/process.h"
 #include "elastic/sim/world.h"
 
@@ -44,8 +44,8 @@ void Committer::begin(const View& view, const GenerationRecord& generation, Revi
 }
 
 void Committer::collect(const View& view) {
-  const GroupRecord& group = term_->generation().group;
-  const std::string prefix = self_.process().world().keys.acks() + to_string(group.attempt) + "/";
+  const RosterRecord& roster = term_->generation().roster;
+  const std::string prefix = self_.process().world().keys.acks() + to_string(roster.attempt) + "/";
   for (const KeyValue* item : view.below(prefix)) {
     if (!taken_.insert(item->key).second) continue;
     const std::string_view key = item->key;
@@ -55,9 +55,9 @@ void Committer::collect(const View& view) {
     const auto id = parse_worker_id(rest.substr(slash + 1));
     const auto ack = parse_ack(item->value);
     if (!name || !id || !ack) continue;
-    const auto worker = std::find(group.plan.workers.begin(), group.plan.workers.end(), *id);
-    if (worker == group.plan.workers.end()) continue;
-    term_->take(*name, static_cast<int>(worker - group.plan.workers.begin()), *ack);
+    const auto worker = std::find(roster.plan.workers.begin(), roster.plan.workers.end(), *id);
+    if (worker == roster.plan.workers.end()) continue;
+    term_->take(*name, static_cast<int>(worker - roster.plan.workers.begin()), *ack);
   }
 }
 
@@ -67,7 +67,7 @@ void Committer::tell_verdicts() {
   const CommitTerm::Verdict verdict = term_->untold.front();
   const std::string name = to_string(verdict.name);
   Txn txn{{modified_at(keys.generation(), term_->right().generation)},
-          {remove_prefix(keys.acks(term_->generation().group.attempt, name))}};
+          {remove_prefix(keys.acks(term_->generation().roster.attempt, name))}};
   if (!verdict.is_committed) txn.then.push_back(put(keys.abandoned_save(), name));
   self_.transact(txn, [this, term = term_](const Result<TxnReply>& reply) {
     if (!reply || term != term_) return;

@@ -12,14 +12,14 @@
 namespace everstep::elastic::sim {
 
 class CommitTerm;
-class Incarnation;
+class MemberLoop;
 
 // The leader's part in saving: collects acknowledgements of the present generation, makes a checkpoint of them, tells
-// what became of it and cleans up. One term is one generation under one leadership; what a term was told it settles
+// what became of it and cleans up. One term is one generation under one leadership; what a term was told it concludes
 // even if it is over.
 class Committer {
  public:
-  explicit Committer(Incarnation& self) : self_(self) {}
+  explicit Committer(MemberLoop& self) : self_(self) {}
 
   // `leader` is when this worker's leadership was created; 0: it does not lead.
   void look(const View& view, Revision leader);
@@ -29,7 +29,7 @@ class Committer {
   void collect(const View& view);
   void tell_verdicts();
 
-  Incarnation& self_;
+  MemberLoop& self_;
   std::shared_ptr<CommitTerm> term_;
   std::set<std::string> taken_;
 };

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "elastic/sim/incarnation.h"
+#include "elastic/sim/member_loop.h"
 #include "elastic/sim/process.h"
 #include "elastic/sim/world.h"
 
@@ -14,26 +14,26 @@ constexpr std::size_t kMostParked = 256;
 
 }  // namespace
 
-void Connector::connect(const GroupRecord& group, const View& view) {
+void Connector::connect(const RosterRecord& roster, const View& view) {
   World& world = self_.process().world();
-  for (const WorkerId& id : group.connected()) {
+  for (const WorkerId& id : roster.connected()) {
     if (view.find(world.keys.member(id)) != nullptr) continue;
-    return self_.tell(ConnectFailed{group.attempt, id, {ErrorCode::kUnavailable, "a worker has left", ""}});
+    return self_.tell(ConnectFailed{roster.attempt, id, {ErrorCode::kUnavailable, "a worker has left", ""}});
   }
-  Connection& connection = tries_[group.attempt];
-  connection.group = group;
+  Connection& connection = tries_[roster.attempt];
+  connection.roster = roster;
   connection.token = world.dice().bits();
-  for (const WorkerId& id : group.connected()) {
-    if (id != self_.id()) world.network.send(Hello{group.attempt, self_.id(), id, connection.token});
+  for (const WorkerId& id : roster.connected()) {
+    if (id != self_.id()) world.network.send(Hello{roster.attempt, self_.id(), id, connection.token});
   }
-  if (group.connected().size() == 1) {
+  if (roster.connected().size() == 1) {
     connection.is_up = true;
-    return self_.tell(Connected{group.attempt});
+    return self_.tell(Connected{roster.attempt});
   }
-  self_.later(kConnectsWithin, [this, attempt = group.attempt] {
+  self_.later(kConnectsWithin, [this, attempt = roster.attempt] {
     const auto found = tries_.find(attempt);
     if (found == tries_.end() || found->second.is_up) return;
-    for (const WorkerId& id : found->second.group.connected()) {
+    for (const WorkerId& id : found->second.roster.connected()) {
       const bool is_missing = id != self_.id() && !found->second.peers.contains(id);
       if (is_missing) return fail(attempt, id, false, "it did not connect in time");
     }
@@ -46,9 +46,9 @@ void Connector::connect(const GroupRecord& group, const View& view) {
 
 bool Connector::is_for(const Hello& hello, const Connection& connection) const {
   if (self_.process().world().mutation == Mutation::kHandshakeWithoutNonce) {
-    return hello.attempt.generation == connection.group.attempt.generation;
+    return hello.attempt.generation == connection.roster.attempt.generation;
   }
-  return hello.attempt == connection.group.attempt;
+  return hello.attempt == connection.roster.attempt;
 }
 
 void Connector::take(const Hello& hello) {
@@ -60,12 +60,12 @@ void Connector::take(const Hello& hello) {
 }
 
 void Connector::accept(Connection& connection, const Hello& hello) {
-  const std::vector<WorkerId> members = connection.group.connected();
+  const std::vector<WorkerId> members = connection.roster.connected();
   if (connection.is_up || std::find(members.begin(), members.end(), hello.from) == members.end()) return;
   connection.peers.try_emplace(hello.from, hello.token);
   if (connection.peers.size() + 1 < members.size()) return;
   connection.is_up = true;
-  self_.tell(Connected{connection.group.attempt});
+  self_.tell(Connected{connection.roster.attempt});
 }
 
 void Connector::take(const Frame& frame) {
@@ -77,7 +77,7 @@ void Connector::take(const Frame& frame) {
 void Connector::peer_lost(const WorkerId& id, bool is_dead) {
   std::vector<Attempt> failed;
   for (auto& [attempt, connection] : tries_) {
-    const std::vector<WorkerId> members = connection.group.connected();
+    const std::vector<WorkerId> members = connection.roster.connected();
     if (std::find(members.begin(), members.end(), id) == members.end()) continue;
     if (connection.is_up) {
       connection.lost = {id, is_dead};

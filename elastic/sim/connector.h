@@ -12,11 +12,11 @@
 
 namespace everstep::elastic::sim {
 
-class Incarnation;
+class MemberLoop;
 
 // This worker's end of the connections of one try.
 struct Connection {
-  GroupRecord group;
+  RosterRecord roster;
   std::uint64_t token = 0;
   std::map<WorkerId, std::uint64_t> peers;  // their ends
   bool is_up = false;
@@ -27,9 +27,9 @@ struct Connection {
 // Connects to the members of generations to come, beside the training of the present one.
 class Connector {
  public:
-  explicit Connector(Incarnation& self) : self_(self) {}
+  explicit Connector(MemberLoop& self) : self_(self) {}
 
-  void connect(const GroupRecord& group, const View& view);
+  void connect(const RosterRecord& roster, const View& view);
   void drop(const Attempt& attempt) { tries_.erase(attempt); }
   std::optional<Connection> take(const Attempt& attempt);  // what is up
 
@@ -42,7 +42,7 @@ class Connector {
   void accept(Connection& connection, const Hello& hello);
   void fail(const Attempt& attempt, const WorkerId& lost, bool is_dead, const std::string& why);
 
-  Incarnation& self_;
+  MemberLoop& self_;
   std::map<Attempt, Connection> tries_;
   std::vector<Hello> parked_;  // of tries that this worker does not know yet
 };

@@ -78,7 +78,7 @@ void Network::heal() { cuts_.clear(); }
 void Network::notice_cut(int one, int other) {
   const bool is_closed = world_.dice().one_in(2);
   for (const auto& [self, peer] : {std::pair(one, other), std::pair(other, one)}) {
-    const auto id = world_.processes[peer]->incarnation_id();
+    const auto id = world_.processes[peer]->worker_id();
     Process& process = *world_.processes[self];
     if (id)
       process.later(world_.dice().below(50 * kMillisecond),

@@ -27,12 +27,12 @@ struct ExchangeRecord {
   Gradients gradients;
   std::vector<Consumed> consumed;
   bool is_spoilt = false;            // one of the gradients is no number
-  std::optional<Position> origin{};  // the first such minibatch that was run by the sender in this generation
+  std::optional<Position> source{};  // the first such minibatch that was run by the sender in this generation
   WindowStop stop = WindowStop::kNo;
   bool writer_is_idle = false;
 };
 
-// What somebody who holds the base of a generation has of it.
+// What somebody who holds the origin of a generation has of it.
 struct MoveRecord {
   TrainingState state;
   bool has_state = false;

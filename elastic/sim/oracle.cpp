@@ -51,7 +51,7 @@ void Oracle::check_head(const KvOp& op, const Before& before) {
   const auto head = head_of(op.value);
   if (!head) return violated("CHAIN", "HEAD cannot be read");
   const auto generation = before.generation ? parse_generation(before.generation->value) : invalid_argument("none");
-  if (!generation || generation->group.attempt.generation != head->name.generation) {
+  if (!generation || generation->roster.attempt.generation != head->name.generation) {
     violated("FENCE", "generation " + std::to_string(head->name.generation.value) + " commits " +
                           to_string(head->name) + " when it is over");
   }
@@ -143,21 +143,21 @@ void Oracle::on_resume(const std::optional<HeadDocument>& from, const Traces& tr
 void Oracle::check_generation(const KvOp& op, const Before& before) {
   const auto record = parse_generation(op.value);
   if (!record) return violated("CHAIN", "gen cannot be read: " + record.error().message);
-  const Generation number = record->group.attempt.generation;
+  const Generation number = record->roster.attempt.generation;
   const std::string name = "generation " + std::to_string(number.value);
   world_.tell("GEN", [&] { return name + ": " + record->reason; });
   if (number <= newest_generation_) violated("FENCE", name + " is opened a second time");
   newest_generation_ = std::max(newest_generation_, number);
   ++generations_;
   const auto head = before.head ? head_of(before.head->value) : std::nullopt;
-  const Base& base = record->base;
-  if (base.kind == Base::Kind::kBeginning && head) violated("CHAIN", name + " begins anew though there is a HEAD");
-  if (base.kind == Base::Kind::kCheckpoint && (!head || head->manifest != base.manifest)) {
+  const Origin& origin = record->origin;
+  if (origin.kind == Origin::Kind::kBeginning && head) violated("CHAIN", name + " begins anew though there is a HEAD");
+  if (origin.kind == Origin::Kind::kCheckpoint && (!head || head->manifest != origin.manifest)) {
     violated("CHAIN", name + " does not start from HEAD");
   }
-  if (record->from && head && base.position < head->name.position) violated("CHAIN", name + " starts behind HEAD");
-  if (base.kind == Base::Kind::kCopies || base.kind == Base::Kind::kSums) ++recoveries_;
-  if (base.kind == Base::Kind::kSums) ++group_stops_;
+  if (record->from && head && origin.position < head->name.position) violated("CHAIN", name + " starts behind HEAD");
+  if (origin.kind == Origin::Kind::kCopies || origin.kind == Origin::Kind::kSums) ++recoveries_;
+  if (origin.kind == Origin::Kind::kSums) ++group_stops_;
   for (const Position& position : record->left_out) {
     if (!is_bad_data(world_.seed, position)) violated("ONCE", name + " leaves out a healthy minibatch");
   }
@@ -168,36 +168,36 @@ void Oracle::check_generation(const KvOp& op, const Before& before) {
 void Oracle::check_memory(const GenerationRecord& next, const Before& before) {
   const auto present = before.generation ? parse_generation(before.generation->value) : invalid_argument("none");
   if (!present) return;
-  const GroupRecord& group = present->group;
+  const RosterRecord& roster = present->roster;
   std::map<WorkerId, std::int64_t> newest;  // version, by worker that says what it has
   for (const KeyValue& item : before.held) {
     const auto held = parse_held(item.value);
     if (!held) continue;
-    for (const WorkerId& id : group.plan.workers) {
+    for (const WorkerId& id : roster.plan.workers) {
       const bool is_evicted = !world_.store.find(world_.keys.member(id));
-      if (is_evicted || item.key != world_.keys.held(group.attempt, id)) continue;
+      if (is_evicted || item.key != world_.keys.held(roster.attempt, id)) continue;
       for (const HeldCopy& copy : held->copies) {
-        if (copy.owned && copy.of == group.attempt.generation)
+        if (copy.owned && copy.of == roster.attempt.generation)
           newest[id] = std::max(newest[id], window_of(copy.position));
       }
     }
   }
-  const auto lost = group.plan.workers.size() - newest.size();
-  const auto copies = static_cast<std::size_t>(group.plan.width) + group.plan.guards.front().size();
+  const auto lost = roster.plan.workers.size() - newest.size();
+  const auto copies = static_cast<std::size_t>(roster.plan.width) + roster.plan.guards.front().size();
   if (newest.empty() || lost >= copies) return;
   std::int64_t made = 0;
   for (const auto& [id, version] : newest) made = std::max(made, version);
-  if (made == window_of(present->base.position)) return;  // nobody has made an update yet
+  if (made == window_of(present->origin.position)) return;  // nobody has made an update yet
   const std::int64_t due = made - 1;
-  if (window_of(next.base.position) >= due) return;
-  violated("MEMORY", "generation " + std::to_string(next.group.attempt.generation.value) + " starts at window " +
-                         std::to_string(window_of(next.base.position)) + " though " + std::to_string(newest.size()) +
+  if (window_of(next.origin.position) >= due) return;
+  violated("MEMORY", "generation " + std::to_string(next.roster.attempt.generation.value) + " starts at window " +
+                         std::to_string(window_of(next.origin.position)) + " though " + std::to_string(newest.size()) +
                          " survivors have window " + std::to_string(due));
 }
 
 void Oracle::check_ack(const KvOp& op, const Before& before) {
   const auto record = before.generation ? parse_generation(before.generation->value) : invalid_argument("none");
-  const bool is_current = record && op.key.starts_with(world_.keys.acks() + to_string(record->group.attempt) + "/");
+  const bool is_current = record && op.key.starts_with(world_.keys.acks() + to_string(record->roster.attempt) + "/");
   if (!is_current) violated("FENCE", op.key + " is acknowledged when its generation is over");
 }
 

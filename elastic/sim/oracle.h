@@ -20,7 +20,7 @@ class World;
 //   BITS     the state of every HEAD is that of the reference
 //   ONCE     along `parent` every minibatch is consumed exactly once, in order
 //   CHAIN    HEADs link, positions grow along `parent`, committers of a generation follow each other, a generation's
-//            base is not behind HEAD
+//            origin is not behind HEAD
 //   RESTORE  what HEAD names is durable, and so is what retention keeps
 //   MEMORY   as long as no more workers are lost at once than the plan's copies allow for, a generation starts at most
 //   one

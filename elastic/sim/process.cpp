@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "elastic/sim/incarnation.h"
+#include "elastic/sim/member_loop.h"
 #include "elastic/sim/world.h"
 
 namespace everstep::elastic::sim {
@@ -53,9 +53,9 @@ void Process::begin_incarnation() {
   WorkerId id{{world_.dice().bits(), world_.dice().bits()}};
   if (world_.mutation == Mutation::kRejoinAsBefore && last_id_) id = *last_id_;
   last_id_ = id;
-  incarnation_ = std::make_shared<Incarnation>(*this, id);
-  incarnation_->begin();
-  if (notice_) incarnation_->tell(*notice_);
+  loop_ = std::make_shared<MemberLoop>(*this, id);
+  loop_->begin();
+  if (notice_) loop_->tell(*notice_);
 }
 
 void Process::kill(bool silently) {
@@ -65,10 +65,10 @@ void Process::kill(bool silently) {
   is_stopped_ = false;
   ++life_;
   deferred_.clear();
-  const auto id = incarnation_id();
+  const auto id = worker_id();
   // Whoever is at work in it ends when it returns.
-  world_.queue.after(0, [gone = std::move(incarnation_)] {});
-  incarnation_.reset();
+  world_.queue.after(0, [gone = std::move(loop_)] {});
+  loop_.reset();
   if (id) world_.network.on_death(*this, *id, silently);
 }
 
@@ -88,12 +88,12 @@ void Process::ask_to_leave(const std::string& reason, std::int64_t within_ms) {
   if (!runs_) return;
   world_.tell(name_, [&] { return "is asked to leave within " + std::to_string(within_ms) + " ms"; });
   notice_ = LeaveAsked{reason, within_ms};
-  if (incarnation_) incarnation_->tell(*notice_);
+  if (loop_) loop_->tell(*notice_);
 }
 
 void Process::rejoin(Tick after) {
-  world_.queue.after(0, [gone = std::move(incarnation_)] {});
-  incarnation_.reset();
+  world_.queue.after(0, [gone = std::move(loop_)] {});
+  loop_.reset();
   computing_since = -1;
   if (notice_) return exit(Error{ErrorCode::kCancelled, "left as asked", ""});
   later(std::max<Tick>(after, kMillisecond), [this] { begin_incarnation(); });
@@ -101,8 +101,8 @@ void Process::rejoin(Tick after) {
 
 void Process::exit(const std::optional<Error>& error) {
   world_.tell(name_, [&] { return "exits: " + (error ? error->line() : "the job is finished"); });
-  world_.queue.after(0, [gone = std::move(incarnation_)] {});
-  incarnation_.reset();
+  world_.queue.after(0, [gone = std::move(loop_)] {});
+  loop_.reset();
   runs_ = false;
   ++life_;
   if (!error) {
@@ -115,25 +115,23 @@ void Process::exit(const std::optional<Error>& error) {
   if (!is_expected && !is_stranger && !world_.operator_wanted) world_.violated("EXIT", name_ + ": " + error->line());
 }
 
-std::optional<WorkerId> Process::incarnation_id() const {
-  return incarnation_ ? std::optional(incarnation_->id()) : std::nullopt;
-}
+std::optional<WorkerId> Process::worker_id() const { return loop_ ? std::optional(loop_->id()) : std::nullopt; }
 
 std::string Process::state() const {
   if (is_stopped_) return "is stopped";
-  return incarnation_ ? incarnation_->state() : "is between two incarnations";
+  return loop_ ? loop_->state() : "is between two incarnations";
 }
 
 void Process::take(const Hello& hello) {
-  if (incarnation_) incarnation_->take(hello);
+  if (loop_) loop_->take(hello);
 }
 
 void Process::take(const Frame& frame) {
-  if (incarnation_) incarnation_->take(frame);
+  if (loop_) loop_->take(frame);
 }
 
 void Process::peer_lost(const WorkerId& id, bool is_dead) {
-  if (incarnation_) incarnation_->peer_lost(id, is_dead);
+  if (loop_) loop_->peer_lost(id, is_dead);
 }
 
 bool Process::recognises(std::int64_t store) {

@@ -14,7 +14,7 @@
 
 namespace everstep::elastic::sim {
 
-class Incarnation;
+class MemberLoop;
 class World;
 
 // What a process does differently from a healthy one.
@@ -40,7 +40,7 @@ class Process {
   bool is_running() const { return runs_; }
   bool is_stopped() const { return is_stopped_; }
   bool is_leaving() const { return notice_.has_value(); }
-  std::optional<WorkerId> incarnation_id() const;
+  std::optional<WorkerId> worker_id() const;
   std::string state() const;  // for people
 
   // Lets something happen in this process: never after it has died, and not while it is stopped.
@@ -51,7 +51,7 @@ class Process {
   void stop(Tick until);
   void ask_to_leave(const std::string& reason, std::int64_t within_ms);
 
-  // Called by its incarnation.
+  // Called by its loop.
   void rejoin(Tick after);
   void exit(const std::optional<Error>& error);
 
@@ -89,7 +89,7 @@ class Process {
   std::int64_t store_identity_ = 0;
   std::optional<LeaveAsked> notice_;
   std::optional<WorkerId> last_id_;
-  std::shared_ptr<Incarnation> incarnation_;
+  std::shared_ptr<MemberLoop> loop_;
 };
 
 }  // namespace everstep::elastic::sim

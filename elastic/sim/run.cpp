@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "elastic/sim/incarnation.h"
+#include "elastic/sim/member_loop.h"
 #include "elastic/sim/process.h"
 #include "elastic/sim/world.h"
 
 namespace everstep::elastic::sim {
 namespace {
 
-int rank_in(const GroupRecord& group, const WorkerId& id) {
-  const std::vector<WorkerId> connected = group.connected();
+int rank_in(const RosterRecord& roster, const WorkerId& id) {
+  const std::vector<WorkerId> connected = roster.connected();
   return static_cast<int>(std::find(connected.begin(), connected.end(), id) - connected.begin());
 }
 
@@ -19,11 +19,11 @@ Error broken(const std::string& why) { return {ErrorCode::kUnavailable, why, ""}
 
 }  // namespace
 
-Run::Run(Incarnation& self, Start start)
+Run::Run(MemberLoop& self, Start start)
     : self_(self),
       start_(std::move(start)),
-      rank_(rank_in(start_.generation.group, self.id())),
-      writer_(self.process(), self.id(), start_.generation.group.attempt, start_.opened),
+      rank_(rank_in(start_.generation.roster, self.id())),
+      writer_(self.process(), self.id(), start_.generation.roster.attempt, start_.opened),
       copies_(
           std::make_shared<Copies>(plan(), self.id(), self.process().world().mutation == Mutation::kOneVersionKept)) {}
 
@@ -35,7 +35,7 @@ void Run::later(Tick delay, std::function<void()> action) {
 }
 
 void Run::send(Frame frame, const WorkerId& to) {
-  frame.attempt = start_.generation.group.attempt;
+  frame.attempt = start_.generation.roster.attempt;
   frame.from = self_.id();
   frame.to = to;
   frame.token = start_.connection.peers.at(to);
@@ -46,16 +46,16 @@ void Run::begin() {
   if (start_.connection.lost) {
     return break_off(broken("a peer was lost before the generation began"), start_.connection.lost);
   }
-  switch (start_.generation.base.kind) {
-    case Base::Kind::kMemory:
-    case Base::Kind::kCopies:
-    case Base::Kind::kSums:
-      send_held();
+  switch (start_.generation.origin.kind) {
+    case Origin::Kind::kMemory:
+    case Origin::Kind::kCopies:
+    case Origin::Kind::kSums:
+      send_own_part();
       break;
-    case Base::Kind::kCheckpoint:
+    case Origin::Kind::kCheckpoint:
       later(self_.process().world().dice().between(20, 200) * kMillisecond, [this] { restore(); });
       break;
-    case Base::Kind::kBeginning:
+    case Origin::Kind::kBeginning:
       start_anew();
       break;
   }
@@ -63,16 +63,16 @@ void Run::begin() {
 }
 
 bool Run::is_of(const Frame& frame) const {
-  return frame.attempt == start_.generation.group.attempt && frame.token == start_.connection.token;
+  return frame.attempt == start_.generation.roster.attempt && frame.token == start_.connection.token;
 }
 
 void Run::take(const Frame& frame) {
   if (has_ended_) return;
   World& world = self_.process().world();
   if (frame.is_corrupted) return break_off(broken("a frame was damaged on its way"), std::nullopt);
-  if (frame.attempt != start_.generation.group.attempt) {
+  if (frame.attempt != start_.generation.roster.attempt) {
     world.violated("FENCE", self_.process().name() + " accepts a frame of attempt " + to_string(frame.attempt) +
-                                " in " + to_string(start_.generation.group.attempt));
+                                " in " + to_string(start_.generation.roster.attempt));
   }
   if (frame.kind == Frame::Kind::kMove) {
     moves_.try_emplace(frame.from, *frame.move);
@@ -92,33 +92,33 @@ void Run::take(const Frame& frame) {
   take_exchanges();
 }
 
-// ---- the base ----
+// ---- the origin ----
 
-// What this worker has of the base.
-std::optional<TrainingState> Run::held_state() const {
-  const Base& base = start_.generation.base;
-  if (base.kind == Base::Kind::kCopies) {
-    return start_.copies ? start_.copies->merged(window_of(base.position)) : std::nullopt;
+// What this worker has of the origin.
+std::optional<TrainingState> Run::own_part() const {
+  const Origin& origin = start_.generation.origin;
+  if (origin.kind == Origin::Kind::kCopies) {
+    return start_.copies ? start_.copies->merged(window_of(origin.position)) : std::nullopt;
   }
-  if (!start_.held || start_.held->state.position != base.position) return std::nullopt;
-  return start_.held->state;
+  if (!start_.end_state || start_.end_state->position != origin.position) return std::nullopt;
+  return *start_.end_state;
 }
 
-// Who is asked for the base.
+// Who is asked for the origin.
 std::vector<WorkerId> Run::holders() const {
-  const Base& base = start_.generation.base;
-  if (base.kind == Base::Kind::kMemory) return start_.generation.from->plan.workers;
-  if (base.kind == Base::Kind::kSums) return plan_of_group(start_.generation.from->plan, base.group).workers;
+  const Origin& origin = start_.generation.origin;
+  if (origin.kind == Origin::Kind::kMemory) return start_.generation.from->plan.workers;
+  if (origin.kind == Origin::Kind::kSums) return plan_of_group(start_.generation.from->plan, origin.group).workers;
   std::vector<WorkerId> ids;
   for (const CopyHolder& holder : start_.generation.holders) ids.push_back(holder.id);
   return ids;
 }
 
-void Run::send_held() {
+void Run::send_own_part() {
   auto record = std::make_shared<MoveRecord>();
-  if (auto held = held_state()) {
+  if (auto part = own_part()) {
     record->has_state = true;
-    record->state = *std::move(held);
+    record->state = *std::move(part);
     if (self_.process().world().mutation == Mutation::kGradientsDropped) record->state.gradients.clear();
   }
   const std::vector<WorkerId> asked = holders();
@@ -141,9 +141,9 @@ void Run::send_held() {
 // Of every block the first group's owner that is connected gives its state; copies are all alike, and of a group that
 // kept its sums each has blocks of its own.
 bool Run::takes_state_from(const WorkerId& holder, int block) const {
-  if (start_.generation.base.kind != Base::Kind::kMemory) return true;
+  if (start_.generation.origin.kind != Origin::Kind::kMemory) return true;
   const scheduler::Plan& from = start_.generation.from->plan;
-  const std::vector<WorkerId> connected = start_.generation.group.connected();
+  const std::vector<WorkerId> connected = start_.generation.roster.connected();
   for (int group = 0; group < from.width; ++group) {
     for (int stage = 0; stage < from.depth; ++stage) {
       const WorkerId& owner = from.workers[group * from.depth + stage];
@@ -157,13 +157,13 @@ bool Run::takes_state_from(const WorkerId& holder, int block) const {
 
 void Run::take_moves() {
   if (is_training_ || !start_.generation.from || is_donor()) return;
-  const std::vector<WorkerId> connected = start_.generation.group.connected();
+  const std::vector<WorkerId> connected = start_.generation.roster.connected();
   for (const WorkerId& holder : holders()) {
     const bool is_connected = std::find(connected.begin(), connected.end(), holder) != connected.end();
     if (is_connected && !moves_.contains(holder)) return;
   }
   TrainingState merged;
-  merged.position = start_.generation.base.position;
+  merged.position = start_.generation.origin.position;
   for (const auto& [holder, move] : moves_) {
     if (!move.has_state) continue;
     for (const auto& [block, state] : move.state.blocks) {
@@ -187,7 +187,7 @@ void Run::take_moves() {
 void Run::restore() {
   World& world = self_.process().world();
   world.traps.reached(Point::kRestoring, self_.process());
-  if (!start_.head || start_.head->manifest != start_.generation.base.manifest) {
+  if (!start_.head || start_.head->manifest != start_.generation.origin.manifest) {
     return break_off(broken("HEAD is not the checkpoint that the generation starts from"), std::nullopt);
   }
   auto loaded = load_checkpoint(world.disk, *start_.head, false);
@@ -220,15 +220,15 @@ void Run::own_blocks_of(TrainingState state) {
   std::erase_if(state.gradients,
                 [&](const auto& block) { return group() != 0 || block.first < first || block.first >= end; });
   state_ = std::move(state);
-  base_is_in_place();
+  origin_is_in_place();
 }
 
-void Run::base_is_in_place() {
+void Run::origin_is_in_place() {
   is_training_ = true;
   if (self_.process().data_cursor > 0) cursor_error_ = self_.process().data_cursor - state_.position.value;
   window_began_ = self_.process().now();
   self_.process().world().tell(self_.process().name(), [&] {
-    return "trains in generation " + std::to_string(start_.generation.group.attempt.generation.value) +
+    return "trains in generation " + std::to_string(start_.generation.roster.attempt.generation.value) +
            " from position " + std::to_string(state_.position.value) + ", depth " + std::to_string(plan().depth) +
            ", width " + std::to_string(plan().width);
   });
@@ -237,7 +237,7 @@ void Run::base_is_in_place() {
 }
 
 std::string Run::state() const {
-  if (!is_training_) return "waits for its base";
+  if (!is_training_) return "waits for its origin";
   std::string text = is_exchanging_ ? "exchanges at" : waits_for_stop_ ? "waits for the last round at" : "computes at";
   return text + " position " + std::to_string(state_.position.value) +
          (ends_after_save_ ? ", waits for a verdict" : "");
@@ -255,7 +255,7 @@ std::int64_t Run::promise() {
 // A window of which a group kept sums is run to its end.
 void Run::stop_at_round(std::int64_t round) {
   const std::int64_t super_round = std::int64_t{plan().depth} * plan().width;
-  const bool has_sums = start_.generation.base.kind == Base::Kind::kSums;
+  const bool has_sums = start_.generation.origin.kind == Origin::Kind::kSums;
   if (has_sums) round = std::max(round, (kWindow + super_round - 1) / super_round - 1);
   if (!last_round_) last_round_ = round;
   if (std::exchange(waits_for_stop_, false)) later(0, [this] { start_round(); });
@@ -268,7 +268,7 @@ void Run::abort() {
 }
 
 void Run::peer_lost(const WorkerId& id, bool is_dead) {
-  const std::vector<WorkerId> connected = start_.generation.group.connected();
+  const std::vector<WorkerId> connected = start_.generation.roster.connected();
   if (has_ended_ || std::find(connected.begin(), connected.end(), id) == connected.end()) return;
   // A donor that has given all it had is no loss.
   const bool is_worker = std::find(plan().workers.begin(), plan().workers.end(), id) != plan().workers.end();
@@ -278,7 +278,7 @@ void Run::peer_lost(const WorkerId& id, bool is_dead) {
 }
 
 void Run::tell_renewed() {
-  for (const WorkerId& id : start_.generation.group.connected()) {
+  for (const WorkerId& id : start_.generation.roster.connected()) {
     if (id != self_.id()) send({.kind = Frame::Kind::kRenewed}, id);
   }
 }
@@ -295,14 +295,14 @@ void Run::take_verdict(const CheckpointName& name, bool is_committed) {
 }
 
 void Run::end_in_order(TrainingEnded::How how) {
-  TrainingEnded ended{start_.generation.group.attempt, how, {}, {}, false, {}};
+  TrainingEnded ended{start_.generation.roster.attempt, how, {}, {}, false, {}};
   if (how != TrainingEnded::How::kHandedOver) {
     ended.held = held_copies();
     std::vector<Consumed>& history = state_.history;
     history.insert(history.end(), consumed_.begin(), consumed_.end());
-    result_ = std::make_shared<const Holding>(Holding{state_});
+    end_state_ = std::make_shared<const TrainingState>(state_);
     ended.held.position = state_.position;
-    ended.held.of = start_.generation.group.attempt.generation;
+    ended.held.of = start_.generation.roster.attempt.generation;
     ended.held.finished = how == TrainingEnded::How::kFinished;
   }
   finish(std::move(ended));
@@ -310,13 +310,13 @@ void Run::end_in_order(TrainingEnded::How how) {
 
 HeldRecord Run::held_copies() const {
   HeldRecord held;
-  held.copies = copies_->held(start_.generation.group.attempt.generation);
+  held.copies = copies_->held(start_.generation.roster.attempt.generation);
   return held;
 }
 
 void Run::break_off(const Error& error, std::optional<std::pair<WorkerId, bool>> lost,
                     std::optional<AnomalyReport> anomaly) {
-  TrainingEnded ended{start_.generation.group.attempt, TrainingEnded::How::kBroken, held_copies(), {}, false, error};
+  TrainingEnded ended{start_.generation.roster.attempt, TrainingEnded::How::kBroken, held_copies(), {}, false, error};
   ended.held.anomaly = anomaly;
   if (lost && !is_aborted_) {
     ended.lost = lost->first;

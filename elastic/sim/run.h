@@ -19,27 +19,22 @@
 
 namespace everstep::elastic::sim {
 
-class Incarnation;
+class MemberLoop;
 
-// What a worker has in memory after a generation.
-struct Holding {
-  TrainingState state;
-};
-
-// One worker's part in one generation: brings the base into place, trains the stand-in, and stops, hands over or breaks
-// off.
+// One worker's part in one generation: brings the origin into place, trains the stand-in, and stops, hands over or
+// breaks off.
 class Run : public std::enable_shared_from_this<Run> {
  public:
   struct Start {
     GenerationRecord generation;
     Revision opened = 0;
     Connection connection;
-    std::shared_ptr<const Holding> held;   // base kMemory, kSums
-    std::shared_ptr<const Copies> copies;  // base kCopies
+    std::shared_ptr<const TrainingState> end_state;  // origin kMemory, kSums
+    std::shared_ptr<const Copies> copies;            // origin kCopies
     std::optional<HeadDocument> head;
   };
 
-  Run(Incarnation& self, Start start);
+  Run(MemberLoop& self, Start start);
 
   void begin();
 
@@ -54,31 +49,31 @@ class Run : public std::enable_shared_from_this<Run> {
   void stop_at_round(std::int64_t round);
   void abort();
 
-  const std::shared_ptr<const Holding>& result() const { return result_; }  // after it ended in order
-  const std::shared_ptr<const Holding>& kept() const { return kept_; }      // after its group stopped by itself
-  const GroupRecord& group_record() const { return start_.generation.group; }
+  const std::shared_ptr<const TrainingState>& end_state() const { return end_state_; }  // after it ended in order
+  const std::shared_ptr<const TrainingState>& sums() const { return sums_; }  // after its group stopped by itself
+  const RosterRecord& roster() const { return start_.generation.roster; }
   const std::shared_ptr<Copies>& copies() const { return copies_; }
   Tick window_time() const { return window_time_; }
   std::string state() const;  // for people
 
  private:
-  const scheduler::Plan& plan() const { return start_.generation.group.plan; }
+  const scheduler::Plan& plan() const { return start_.generation.roster.plan; }
   bool is_donor() const { return rank_ >= std::ssize(plan().workers); }
   int group() const { return rank_ / plan().depth; }
   int stage() const { return rank_ % plan().depth; }
   void later(Tick delay, std::function<void()> action);
   void send(Frame frame, const WorkerId& to);
 
-  // The base.
-  void send_held();
-  std::optional<TrainingState> held_state() const;
+  // The origin.
+  void send_own_part();
+  std::optional<TrainingState> own_part() const;
   std::vector<WorkerId> holders() const;
   void take_moves();
   bool takes_state_from(const WorkerId& holder, int block) const;
   void restore();
   void start_anew();
   void own_blocks_of(TrainingState state);
-  void base_is_in_place();
+  void origin_is_in_place();
 
   // The loop.
   void start_round();
@@ -97,7 +92,7 @@ class Run : public std::enable_shared_from_this<Run> {
   // A death in another group: run_group.cpp.
   std::vector<WorkerId> group_members() const;
   bool is_of_another_group(const WorkerId& id) const;
-  bool is_settled(std::int64_t position) const;
+  bool is_blank(std::int64_t position) const;
   void lost_another_group(const WorkerId& id);
   void take_words();
   bool goes_its_own_way();
@@ -109,7 +104,7 @@ class Run : public std::enable_shared_from_this<Run> {
   HeldRecord held_copies() const;
   void finish(TrainingEnded ended);
 
-  Incarnation& self_;
+  MemberLoop& self_;
   Start start_;
   const int rank_;
   Writer writer_;
@@ -124,7 +119,7 @@ class Run : public std::enable_shared_from_this<Run> {
   std::map<std::int64_t, std::map<WorkerId, ExchangeRecord>> exchanges_;  // by window
   std::vector<WorkerId> arrivals_;                                        // of the present window's, in their order
   std::vector<Consumed> consumed_;                                        // by this worker, of the unfinished window
-  std::optional<Position> origin_;                                        // of what is no number in it
+  std::optional<Position> source_;                                        // of what is no number in it
   bool is_exchanging_ = false;
   bool waits_for_copies_ = false;  // before it may join the exchange
   std::int64_t cursor_error_ = 0;  // of a worker that goes by a cursor of its own
@@ -136,11 +131,11 @@ class Run : public std::enable_shared_from_this<Run> {
   bool waits_for_stop_ = false;
   Tick window_began_ = 0;
   Tick window_time_ = 0;
-  std::shared_ptr<const Holding> result_;
+  std::shared_ptr<const TrainingState> end_state_;
   std::optional<WorkerId> lost_;            // of another group
   std::map<WorkerId, WordRecord> words_;    // of this group
   std::optional<std::int64_t> group_stop_;  // the last super-round of this group
-  std::shared_ptr<const Holding> kept_;
+  std::shared_ptr<const TrainingState> sums_;
 };
 
 }  // namespace everstep::elastic::sim

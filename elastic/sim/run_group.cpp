@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "elastic/sim/incarnation.h"
+#include "elastic/sim/member_loop.h"
 #include "elastic/sim/process.h"
 #include "elastic/sim/run.h"
 #include "elastic/sim/world.h"
@@ -23,25 +23,25 @@ bool Run::is_of_another_group(const WorkerId& id) const {
 }
 
 // Whether somebody kept what it made.
-bool Run::is_settled(std::int64_t position) const {
-  const Base& base = start_.generation.base;
-  if (base.kind != Base::Kind::kSums || self_.process().world().mutation == Mutation::kKeptRunAgain) return false;
-  const auto share = share_of_group(request_of(start_.generation.from->plan), base.group, base.rounds);
+bool Run::is_blank(std::int64_t position) const {
+  const Origin& origin = start_.generation.origin;
+  if (origin.kind != Origin::Kind::kSums || self_.process().world().mutation == Mutation::kKeptRunAgain) return false;
+  const auto share = share_of_group(request_of(start_.generation.from->plan), origin.group, origin.rounds);
   return std::any_of(share.begin(), share.end(), [&](const scheduler::MinibatchRange& range) {
-    return base.position.value + range.first <= position && position < base.position.value + range.end;
+    return origin.position.value + range.first <= position && position < origin.position.value + range.end;
   });
 }
 
 void Run::lost_another_group(const WorkerId& id) {
-  self_.tell(PeerDied{start_.generation.group.attempt, id});
+  self_.tell(PeerDied{start_.generation.roster.attempt, id});
   if (lost_) return;
   lost_ = id;
-  const Base& base = start_.generation.base;
-  const bool began_elsewhere = base.kind == Base::Kind::kSums || base.position.value % kWindow != 0;
+  const Origin& origin = start_.generation.origin;
+  const bool began_elsewhere = origin.kind == Origin::Kind::kSums || origin.position.value % kWindow != 0;
   const bool is_between_updates = !is_exchanging_ && !waits_for_copies_ && !ends_after_save_;
   auto word = std::make_shared<WordRecord>();
   word->may_keep = is_between_updates && !promised_ && !last_round_ &&
-                   !(began_elsewhere && state_.version == window_of(base.position));
+                   !(began_elsewhere && state_.version == window_of(origin.position));
   word->version = state_.version;
   word->started = started_;
   for (const WorkerId& member : group_members()) {
@@ -86,9 +86,9 @@ void Run::end_in_group() {
   state.history.insert(state.history.end(), consumed_.begin(), consumed_.end());
   const std::int64_t run = state_.position.value - state.position.value;
   const auto rounds = static_cast<int>((run + super_round - 1) / super_round);
-  TrainingEnded ended{start_.generation.group.attempt, TrainingEnded::How::kBroken, held_copies(), *lost_, true, {}};
-  ended.held.kept = {start_.generation.group.attempt.generation, state.position, group(), rounds};
-  kept_ = std::make_shared<const Holding>(Holding{std::move(state)});
+  TrainingEnded ended{start_.generation.roster.attempt, TrainingEnded::How::kBroken, held_copies(), *lost_, true, {}};
+  ended.held.sums = {start_.generation.roster.attempt.generation, state.position, group(), rounds};
+  sums_ = std::make_shared<const TrainingState>(std::move(state));
   finish(std::move(ended));
 }
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "elastic/sim/incarnation.h"
+#include "elastic/sim/member_loop.h"
 #include "elastic/sim/process.h"
 #include "elastic/sim/run.h"
 #include "elastic/sim/world.h"
@@ -48,7 +48,7 @@ void Run::compute(std::int64_t from, std::int64_t to) {
   const std::int64_t first = std::min(to, from + std::int64_t{group()} * plan().depth);
   const std::int64_t end = std::min(to, first + plan().depth);
   for (std::int64_t position = first; position < end; ++position) {
-    if (is_settled(position)) continue;
+    if (is_blank(position)) continue;
     Consumed minibatch{position, position};
     if (process.world().mutation == Mutation::kCursorPerWorker) {
       minibatch.sample = position + cursor_error_;
@@ -62,7 +62,7 @@ void Run::compute(std::int64_t from, std::int64_t to) {
     }
     if (!spoils({position})) continue;
     state_.is_spoilt = true;
-    if (!origin_) origin_ = {position};
+    if (!source_) source_ = {position};
   }
 }
 
@@ -82,9 +82,9 @@ std::optional<AnomalyReport> Run::anomaly_of(const std::vector<ExchangeRecord>& 
   bool is_spoilt = false;
   for (std::size_t at = 0; at < records.size(); ++at) {
     is_spoilt = is_spoilt || records[at].is_spoilt;
-    const auto& origin = records[at].origin;
-    if (!origin || (report.minibatch && *report.minibatch <= *origin)) continue;
-    report.minibatch = origin;
+    const auto& source = records[at].source;
+    if (!source || (report.minibatch && *report.minibatch <= *source)) continue;
+    report.minibatch = source;
     report.suspect = plan().workers[at];
   }
   return is_spoilt ? std::optional(report) : std::nullopt;
@@ -121,7 +121,7 @@ void Run::exchange() {
   record->gradients = state_.gradients;
   record->consumed = consumed_;
   record->is_spoilt = state_.is_spoilt;
-  record->origin = origin_;
+  record->source = source_;
   record->stop = stop_;
   record->writer_is_idle = writer_.is_idle();
   is_exchanging_ = true;
@@ -186,7 +186,7 @@ void Run::update(const std::vector<ExchangeRecord>& records) {
   }
   state_.gradients.clear();
   state_.is_spoilt = false;
-  origin_.reset();
+  source_.reset();
   ++state_.version;
   share_copy();
   after_update(records);
@@ -196,7 +196,7 @@ void Run::after_update(const std::vector<ExchangeRecord>& records) {
   Process& process = self_.process();
   const JobSettings& job = process.world().job;
   window_time_ = process.now() - std::exchange(window_began_, process.now());
-  if (!std::exchange(has_updated_, true)) self_.tell(FirstUpdate{start_.generation.group.attempt});
+  if (!std::exchange(has_updated_, true)) self_.tell(FirstUpdate{start_.generation.roster.attempt});
   WindowStop stop = WindowStop::kNo;
   bool all_idle = true;
   for (const ExchangeRecord& record : records) {
@@ -211,7 +211,7 @@ void Run::after_update(const std::vector<ExchangeRecord>& records) {
 }
 
 void Run::save() {
-  const Attempt& attempt = start_.generation.group.attempt;
+  const Attempt& attempt = start_.generation.roster.attempt;
   Cut cut;
   cut.name = {attempt.generation, state_.position, attempt.nonce + static_cast<std::uint64_t>(state_.position.value)};
   cut.version = state_.version;

@@ -74,7 +74,7 @@ class World {
 
   Process& add_process();  // not started yet; it would join the job as it should
   Process* process_of(const WorkerId& id);
-  // Which process an incarnation is in. Members' records say so in the product.
+  // Which process a worker of that id is in. Members' records say so in the product.
   void enter_address(const WorkerId& id, int process) { addresses_[id] = process; }
   std::vector<Process*> running();
   Process* leader();  // by what the store says; null: there is none that runs

@@ -73,7 +73,7 @@ class BlockImport {
     cut.stages.push_back({0, layout, state});
     for (storage::BlockState& file :
          block_states(model_, trainer::Accumulation::kFloat, cut, manifest_.name.generation)) {
-      file.record.writer = {incarnation_, device_()};
+      file.record.writer = {author_, device_()};
       auto record = write_block_file(ports_, manifest_.job, manifest_.lineage, file);
       if (!record) return record.error();
       records.push_back(std::move(record).value());
@@ -81,7 +81,7 @@ class BlockImport {
     return {};
   }
 
-  storage::WriterTag new_tag() { return {incarnation_, device_()}; }
+  storage::WriterTag new_tag() { return {author_, device_()}; }
 
  private:
   Status fill(const ImportSource& source, const trainer::Buffer& weights, const trainer::StageLayout::Entry& place) {
@@ -106,7 +106,7 @@ class BlockImport {
   const trainer::ModelConfig& model_;
   const storage::Manifest& manifest_;
   std::random_device device_;
-  std::uint32_t incarnation_ = device_();
+  std::uint32_t author_ = device_();
 };
 
 Result<storage::Manifest> new_manifest(const storage::Catalog& catalog, const std::string& job,

@@ -1,6 +1,7 @@
 #include "launcher/cli/options.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string_view>
 
 // The regular expressions of libstdc++ recurse for each character: a long argument would overflow the stack.
@@ -12,14 +13,9 @@
 namespace everstep::launcher {
 namespace {
 
-const OptionSpec* find_option(const CommandSpec& spec, std::string_view name) {
-  const auto found = std::ranges::find(spec.options, name, &OptionSpec::name);
-  return found == spec.options.end() ? nullptr : &*found;
-}
-
 // "--window", and what it is if there is a choice.
 std::string shown_option(const CommandSpec& spec, const std::string& name, bool is_one_of_many) {
-  const OptionSpec* option = is_one_of_many ? find_option(spec, name) : nullptr;
+  const OptionSpec* option = is_one_of_many ? find_option(spec.options, name) : nullptr;
   return "--" + name + (option == nullptr ? "" : " (" + option->help + ")");
 }
 
@@ -42,7 +38,8 @@ Status check_forms(const CommandSpec& spec, const std::vector<std::string>& args
     const std::string_view arg = args[i];
     if (!arg.starts_with('-') || arg == "-" || arg == "-h" || arg == "--help") continue;
     const std::string_view dashed_name = arg.substr(0, arg.find('='));
-    const OptionSpec* option = arg.starts_with("--") ? find_option(spec, arg.substr(2, arg.find('=') - 2)) : nullptr;
+    const OptionSpec* option =
+        arg.starts_with("--") ? find_option(spec.options, arg.substr(2, arg.find('=') - 2)) : nullptr;
     if (option == nullptr) return unknown_option(spec, dashed_name);
     if (!option->needs_value() || dashed_name != arg) continue;
     if (++i == args.size() || (args[i].starts_with('-') && args[i] != "-")) {
@@ -111,6 +108,15 @@ std::vector<std::string> options_meant(std::string_view word, const std::vector<
   std::string nearest = nearest_name(word, names);
   if (!nearest.empty()) meant.push_back(std::move(nearest));
   return meant;
+}
+
+const OptionSpec* find_option(const std::vector<OptionSpec>& options, std::string_view name) {
+  const auto found = std::ranges::find(options, name, &OptionSpec::name);
+  return found == options.end() ? nullptr : &*found;
+}
+
+std::string lasting_text(const OptionSpec& option, const std::string& text) {
+  return option.is_path ? std::filesystem::absolute(text).lexically_normal().string() : text;
 }
 
 std::string environment_name(std::string_view option) {

@@ -11,6 +11,21 @@
 
 namespace everstep::launcher {
 
+// Whose business a setting of a job is.
+enum class OptionSide {
+  kJob,      // all workers': it stands in the job's spec, and who wants to join with another value is refused
+  kHost,     // one host's, with its workers and their supervisor: each host may have another
+  kCommand,  // one call's: which job it is about, where it starts, what it writes and prints
+};
+
+// What becomes of a setting when a job goes on from a checkpoint, which tells what it was.
+enum class OnResume {
+  kMustMatch,  // decides what is computed: as the checkpoint has it, and another value is refused
+  kMayChange,  // as the checkpoint has it, unless another value is given
+  kAnew,       // what was right for the old run says nothing about this one: given again, found out, or the default
+  kImplied,    // follows from which checkpoint is meant: `everstep resume` has no such option
+};
+
 // One setting, under the same name everywhere: `--memory-gib=40`, EVERSTEP_MEMORY_GIB=40, `memory-gib = 40` in a file.
 struct OptionSpec {
   std::string name{};          // lower case, words joined by '-', at least two letters
@@ -18,6 +33,11 @@ struct OptionSpec {
   std::string default_text{};  // empty: not set unless given; a flag is then false
   std::string help{};          // one sentence without a full stop
   bool required = false;       // the command cannot run without it
+  // What `everstep train` makes of the option as a setting of a job; other commands do not ask. Whoever forgets to say
+  // so gets the strictest: a setting that neither another worker nor a resume may have otherwise.
+  bool is_path = false;  // of a file or directory: kept as an absolute one, and each host may have it elsewhere
+  OptionSide side = OptionSide::kJob;
+  OnResume on_resume = OnResume::kMustMatch;
   // Names a file to write. Elsewhere than on the command line it is ignored: a file or an environment that serves all
   // commands must not overwrite what another command reads under the same name.
   bool command_line_only = false;
@@ -31,6 +51,12 @@ struct OptionSpec {
     if (!default_text.empty()) return default_text;
     return is_flag() ? std::optional<std::string>("false") : std::nullopt;
   }
+  bool is_of_job() const { return side == OptionSide::kJob; }
+  bool may_change_on_resume() const { return on_resume != OnResume::kMustMatch; }
+  // Whether a resumed run has what the checkpoint tells if nobody says otherwise.
+  bool is_kept_on_resume() const { return on_resume == OnResume::kMustMatch || on_resume == OnResume::kMayChange; }
+  // Whether a resumed run on the same host needs it again, because no checkpoint tells it.
+  bool is_repeated_on_resume() const { return side == OptionSide::kHost && on_resume == OnResume::kAnew; }
   bool needs_value() const { return !is_flag() && implicit_text.empty(); }
   bool operator==(const OptionSpec&) const = default;
 };
@@ -73,6 +99,12 @@ Result<ParsedArgs> parse_args(const CommandSpec& spec, const std::vector<std::st
 // The options that somebody most likely meant who wrote `word` for a name: those that are called so elsewhere, else the
 // one whose name is nearest, else none.
 std::vector<std::string> options_meant(std::string_view word, const std::vector<OptionSpec>& options);
+
+// The option of that name; null: there is none.
+const OptionSpec* find_option(const std::vector<OptionSpec>& options, std::string_view name);
+
+// The value in a form that means the same to a process in another directory: paths are absolute.
+std::string lasting_text(const OptionSpec& option, const std::string& text);
 
 // "EVERSTEP_MEMORY_GIB" for "memory-gib".
 std::string environment_name(std::string_view option);

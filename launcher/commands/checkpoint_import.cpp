@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <array>
 #include <string>
 
 #include "base/log_line.h"
@@ -7,33 +5,28 @@
 #include "launcher/checkpoint/checkpoint_tool.h"
 #include "launcher/checkpoint/model_import.h"
 #include "launcher/commands/checkpoint_parts.h"
+#include "launcher/job/plan_request.h"
 #include "launcher/job/resume_command.h"
 #include "launcher/job/store_options.h"
 #include "launcher/job/stored_model.h"
-#include "launcher/job/train_request.h"
 
 namespace everstep::launcher {
 namespace {
 
-constexpr std::array<std::string_view, 7> kModelOptions{"model",    "layers",     "hidden",       "heads",
-                                                        "sequence", "vocabulary", "next-sentence"};
-
 // The options of `everstep train` that say what the model is, none of them set unless it is given.
-std::vector<OptionSpec> model_options() {
-  std::vector<OptionSpec> options;
-  for (OptionSpec& option : train_options()) {
-    if (std::find(kModelOptions.begin(), kModelOptions.end(), option.name) == kModelOptions.end()) continue;
+std::vector<OptionSpec> imported_shape_options() {
+  std::vector<OptionSpec> options = shape_options();
+  for (OptionSpec& option : options) {
     if (option.name == "model") option.help = "Instead of config.json: sizes by name, to be changed by what follows";
     option.default_text.clear();
-    options.push_back(std::move(option));
   }
   return options;
 }
 
 Outcome read_model(const Config& config, trainer::ModelConfig& model) {
   storage::Settings settings;
-  for (const std::string_view name : kModelOptions) {
-    settings.emplace_back(name, config.setting(name).text.value_or(""));
+  for (const OptionSpec& option : shape_options()) {
+    settings.emplace_back(option.name, config.setting(option.name).text.value_or(""));
   }
   const auto read = stored_model(settings);
   if (!read) return config.reject("model", read.error().message);
@@ -43,9 +36,9 @@ Outcome read_model(const Config& config, trainer::ModelConfig& model) {
 
 // Sizes without a model to change would be ignored.
 Outcome check_sizes(const Config& config) {
-  for (const std::string_view name : kModelOptions) {
-    if (config.setting(name).source == Source::kFlag && !config.is_set("model")) {
-      return config.reject(name, "is taken from config.json", "give --model too, to leave that file out");
+  for (const OptionSpec& option : shape_options()) {
+    if (config.setting(option.name).source == Source::kFlag && !config.is_set("model")) {
+      return config.reject(option.name, "is taken from config.json", "give --model too, to leave that file out");
     }
   }
   return {};
@@ -116,7 +109,7 @@ Command checkpoint_import_part() {
                                    .value_name = "PATH",
                                    .help = "A .safetensors file, or a directory with model.safetensors and config.json",
                                    .required = true}};
-  for (OptionSpec& option : model_options()) options.push_back(std::move(option));
+  for (OptionSpec& option : imported_shape_options()) options.push_back(std::move(option));
   spec.options = checkpoint_tool_options(std::move(options));
   return {spec, run};
 }

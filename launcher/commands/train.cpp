@@ -12,6 +12,7 @@
 #include "launcher/job/lineage.h"
 #include "launcher/job/resume_command.h"
 #include "launcher/supervise/elastic_train.h"
+#include "launcher/supervise/local_devices.h"
 #include "launcher/supervise/prepared_run.h"
 #include "launcher/supervise/run_end.h"
 #include "launcher/supervise/run_reporter.h"
@@ -26,8 +27,9 @@ namespace {
 
 constexpr std::size_t kLargestWorkerTrace = std::size_t{1} << 30;
 
-WorkerIdentity identity_of(const PreparedRun& job, int rank) {
+WorkerIdentity identity_of(const PreparedRun& job, int rank, const LocalDevices& devices = {}) {
   WorkerIdentity identity{rank, job.lineage, job.directory.path};
+  if (!devices.numbers.empty()) identity.device_number = devices.numbers.at(static_cast<std::size_t>(rank));
   if (job.checkpoints) {
     identity.generation = job.checkpoints->generation;
     if (job.checkpoints->start) identity.start_from = job.checkpoints->start->head.manifest;
@@ -35,11 +37,11 @@ WorkerIdentity identity_of(const PreparedRun& job, int rank) {
   return identity;
 }
 
-Supervision supervision_of(const PreparedRun& job, RunReporter& reporter, Curve* curve) {
+Supervision supervision_of(const PreparedRun& job, const LocalDevices& devices, RunReporter& reporter, Curve* curve) {
   Supervision supervision;
   for (int rank = 0; rank < job.workers(); ++rank) {
     supervision.workers.push_back({sibling_program("everstep-worker"),
-                                   worker_arguments(job.config, identity_of(job, rank)),
+                                   worker_arguments(job.config, identity_of(job, rank, devices)),
                                    job.directory.worker_log(rank)});
   }
   supervision.setup = describe_setup(job.plan.plan);
@@ -121,7 +123,7 @@ Outcome refuse_elastic_options(const Config& config) {
 }
 
 // From the first worker to the last. Fills `printed` with the summary, if there is one.
-Outcome run_fixed(PreparedRun& job, std::string& printed, Streams& streams) {
+Outcome run_fixed(PreparedRun& job, const LocalDevices& devices, std::string& printed, Streams& streams) {
   const trainer::TrainOptions& options = job.request.options;
   log_plan(job, streams);
   if (job.checkpoints && job.checkpoints->start) {
@@ -134,7 +136,7 @@ Outcome run_fixed(PreparedRun& job, std::string& printed, Streams& streams) {
       streams);
   const auto curve = job.checkpoints ? make_curve(job.request, job.lineage) : nullptr;
   const auto committer = make_committer(job, curve.get());
-  Supervision supervision = supervision_of(job, reporter, curve.get());
+  Supervision supervision = supervision_of(job, devices, reporter, curve.get());
   supervision.committer = committer.get();
   const SupervisionEnd end = supervise(supervision);
   await(committer.get(), reporter);
@@ -154,8 +156,12 @@ Outcome run_fixed(PreparedRun& job, std::string& printed, Streams& streams) {
   return stopped_early(summary.steps, options.steps, end.stop_signal);
 }
 
-Outcome train_fixed(const Config& config, Streams& streams) {
-  Outcome failure = refuse_elastic_options(config);
+Outcome train_fixed(const Config& given, Streams& streams) {
+  Outcome failure = refuse_elastic_options(given);
+  if (failure) return failure;
+  Config config = given;
+  LocalDevices devices;
+  failure = find_devices(config, ask_worker_program, streams, devices);
   if (failure) return failure;
   PreparedRun job;
   failure = prepare_run(config, random_lineage(), streams, job);
@@ -167,7 +173,7 @@ Outcome train_fixed(const Config& config, Streams& streams) {
   failure = make_directory(job);
   if (failure) return failure;
   std::string summary;
-  failure = run_fixed(job, summary, streams);
+  failure = run_fixed(job, devices, summary, streams);
   return leave_word(job.directory, job.config, summary, std::move(failure));
 }
 
@@ -180,8 +186,10 @@ Outcome run(const Config& config, Streams& streams) {
 Outcome check(const Config& config) {
   if (!is_fixed(config)) return check_elastic(config);
   Outcome failure = refuse_elastic_options(config);
+  Config known = config;
+  if (!failure) failure = check_device(known);
   PreparedRun run;
-  return failure ? failure : check_run(config, run);
+  return failure ? failure : check_run(known, run);
 }
 
 }  // namespace

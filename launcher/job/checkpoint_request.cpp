@@ -19,12 +19,15 @@ std::vector<OptionSpec> schedule_of_saves() {
       {.name = "checkpoint-every",
        .value_name = "N",
        .default_text = "10",
-       .help = "Updates between checkpoints; with an r behind it, rounds: 3r also saves inside windows"},
+       .help = "Updates between checkpoints; with an r behind it, rounds: 3r also saves inside windows",
+       .on_resume = OnResume::kMayChange},
       {.name = "resume",
        .value_name = "STEP",
        .default_text = "no",
        .help = "Go on from the newest checkpoint that verifies, or from that step; with auto, from the beginning if "
                "there is none yet",
+       .side = OptionSide::kCommand,
+       .on_resume = OnResume::kImplied,
        .implicit_text = "newest"},
       drop_secret_option(),
   };

@@ -1,7 +1,6 @@
 #include "launcher/job/elastic_options.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string_view>
 
@@ -20,12 +19,6 @@ constexpr int kMostLocalWorkers = 128;
 constexpr int kMostElasticWorkers = 10'000;
 constexpr std::int64_t kShortestLease = 2;  // etcd's own floor
 constexpr std::int64_t kLongestLease = 3'600;
-
-constexpr std::array<std::string_view, 27> kLocalOptions{
-    "output",  "trace",    "json",      "bind",     "advertise",       "port-range", "wire",
-    "tls-ca",  "tls-cert", "tls-key",   "metrics",  "notice",          "notice-url", "secret-file",
-    "etcd",    "etcd-ca",  "etcd-cert", "etcd-key", "etcd-plain-text", "resume",     "workers",
-    "restart", "job",      "name",      "config",   "print-config",    "drop-secret"};
 
 void read_servers(const Config& config, const std::string& text, EtcdAddress& etcd, Outcome& failure) {
   etcd.kind = EtcdAddress::Kind::kServers;
@@ -60,7 +53,12 @@ bool is_notice(std::string_view text) {
 }  // namespace
 
 std::vector<OptionSpec> etcd_options(bool required) {
-  OptionSpec etcd{.name = "etcd", .value_name = "URL,...", .help = "The etcd servers of the job", .required = required};
+  OptionSpec etcd{.name = "etcd",
+                  .value_name = "URL,...",
+                  .help = "The etcd servers of the job",
+                  .required = required,
+                  .side = OptionSide::kHost,
+                  .on_resume = OnResume::kAnew};
   if (!required) {
     etcd.default_text = "own";
     etcd.help =
@@ -69,10 +67,28 @@ std::vector<OptionSpec> etcd_options(bool required) {
   }
   return {
       etcd,
-      {.name = "etcd-ca", .value_name = "FILE", .help = "Who signed the certificates of the etcd servers (PEM)"},
-      {.name = "etcd-cert", .value_name = "FILE", .help = "This side's certificate for etcd (PEM)"},
-      {.name = "etcd-key", .value_name = "FILE", .help = "The key of --etcd-cert (PEM)"},
-      {.name = "etcd-plain-text", .help = "Allow http to etcd servers on other hosts"},
+      {.name = "etcd-ca",
+       .value_name = "FILE",
+       .help = "Who signed the certificates of the etcd servers (PEM)",
+       .is_path = true,
+       .side = OptionSide::kHost,
+       .on_resume = OnResume::kAnew},
+      {.name = "etcd-cert",
+       .value_name = "FILE",
+       .help = "This side's certificate for etcd (PEM)",
+       .is_path = true,
+       .side = OptionSide::kHost,
+       .on_resume = OnResume::kAnew},
+      {.name = "etcd-key",
+       .value_name = "FILE",
+       .help = "The key of --etcd-cert (PEM)",
+       .is_path = true,
+       .side = OptionSide::kHost,
+       .on_resume = OnResume::kAnew},
+      {.name = "etcd-plain-text",
+       .help = "Allow http to etcd servers on other hosts",
+       .side = OptionSide::kHost,
+       .on_resume = OnResume::kAnew},
   };
 }
 
@@ -104,28 +120,34 @@ std::vector<OptionSpec> membership_options() {
       {.name = "lease-ttl",
        .value_name = "S",
        .default_text = "10",
-       .help = "Seconds after which a worker that gives no sign of life is replaced"},
+       .help = "Seconds after which a worker that gives no sign of life is replaced",
+       .on_resume = OnResume::kMayChange},
       {.name = "etcd-outage-limit",
        .value_name = "S",
        .default_text = "600",
-       .help = "Seconds that training goes on while etcd does not answer; then the job ends with exit code 69"},
+       .help = "Seconds that training goes on while etcd does not answer; then the job ends with exit code 69",
+       .on_resume = OnResume::kMayChange},
       {.name = "min-workers",
        .value_name = "N",
        .default_text = "1",
-       .help = "Wait for more workers while there are fewer"},
+       .help = "Wait for more workers while there are fewer",
+       .on_resume = OnResume::kMayChange},
       {.name = "join-debounce",
        .value_name = "S",
        .default_text = "2",
-       .help = "Seconds to wait for more newcomers before the plan changes for them"},
+       .help = "Seconds to wait for more newcomers before the plan changes for them",
+       .on_resume = OnResume::kMayChange},
       {.name = "join-interval",
        .value_name = "S",
        .default_text = "30",
-       .help = "Seconds between changes of plan for newcomers"},
+       .help = "Seconds between changes of plan for newcomers",
+       .on_resume = OnResume::kMayChange},
       {.name = "rebalance",
        .value_name = "WHEN",
        .default_text = "off",
        .help =
-           "Plan anew around workers that have become slow, and back: off, or on (when the gain pays for the switch)"},
+           "Plan anew around workers that have become slow, and back: off, or on (when the gain pays for the switch)",
+       .on_resume = OnResume::kMayChange},
   };
 }
 
@@ -145,11 +167,19 @@ std::vector<OptionSpec> host_options() {
   const Options others{
       {.name = "metrics",
        .value_name = "ADDRESS",
-       .help = "Serve metrics for Prometheus there, such as :9464; further local workers on the ports behind it"},
+       .help = "Serve metrics for Prometheus there, such as :9464; further local workers on the ports behind it",
+       .side = OptionSide::kHost,
+       .on_resume = OnResume::kAnew},
       {.name = "notice",
        .value_name = "KIND",
-       .help = "Leave when the cloud says so: aws, gcp, or file:PATH for when that file appears"},
-      {.name = "notice-url", .value_name = "URL", .help = "Instead of the cloud's own metadata address"},
+       .help = "Leave when the cloud says so: aws, gcp, or file:PATH for when that file appears",
+       .side = OptionSide::kHost,
+       .on_resume = OnResume::kAnew},
+      {.name = "notice-url",
+       .value_name = "URL",
+       .help = "Instead of the cloud's own metadata address",
+       .side = OptionSide::kHost,
+       .on_resume = OnResume::kAnew},
   };
   options.insert(options.end(), others.begin(), others.end());
   return options;
@@ -186,7 +216,9 @@ std::vector<OptionSpec> elastic_options() {
   all.push_back({.name = "restart",
                  .value_name = "WHEN",
                  .default_text = "never",
-                 .help = "Start a worker again that died: never, or on-failure"});
+                 .help = "Start a worker again that died: never, or on-failure",
+                 .side = OptionSide::kHost,
+                 .on_resume = OnResume::kAnew});
   return all;
 }
 
@@ -210,10 +242,6 @@ std::string read_job_name(const Config& config, Values& values, Outcome& failure
     failure = config.reject("job", checked.error().message, checked.error().hint);
   }
   return job;
-}
-
-bool is_local_option(std::string_view name) {
-  return std::find(kLocalOptions.begin(), kLocalOptions.end(), name) != kLocalOptions.end();
 }
 
 }  // namespace everstep::launcher

@@ -83,7 +83,4 @@ ElasticOptions read_elastic_options(const Config& config, Outcome& failure);
 // --job as a name that keys and directories may have.
 std::string read_job_name(const Config& config, Values& values, Outcome& failure);
 
-// Whether the option says something about this host or this command alone, and so has no place in a job's spec.
-bool is_local_option(std::string_view name);
-
 }  // namespace everstep::launcher

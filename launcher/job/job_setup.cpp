@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <set>
 #include <utility>
 
 #include "base/text.h"
 #include "base/version.h"
-#include "launcher/job/elastic_options.h"
 #include "launcher/job/job_names.h"
 #include "launcher/job/job_secret.h"
 #include "launcher/job/lineage.h"
@@ -24,11 +22,8 @@ constexpr std::string_view kFirstGeneration = "first-generation";
 constexpr std::string_view kFirstWorkers = "first-workers";
 constexpr std::string_view kFirstSequence = "first-sequence";
 constexpr std::array<std::string_view, 3> kBeginnings{kFirstGeneration, kFirstWorkers, kFirstSequence};
-constexpr std::array<std::string_view, 2> kPaths{"data", "checkpoint-dir"};
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
-
-bool is_path(std::string_view name) { return std::find(kPaths.begin(), kPaths.end(), name) != kPaths.end(); }
 
 bool is_beginning(std::string_view name) {
   return std::find(kBeginnings.begin(), kBeginnings.end(), name) != kBeginnings.end();
@@ -37,10 +32,6 @@ bool is_beginning(std::string_view name) {
 const std::string* find_setting(const Settings& settings, std::string_view name) {
   const auto found = std::find_if(settings.begin(), settings.end(), [&](const auto& one) { return one.first == name; });
   return found == settings.end() ? nullptr : &found->second;
-}
-
-std::string in_force(const std::string& name, const std::string& text) {
-  return is_path(name) ? std::filesystem::absolute(text).lexically_normal().string() : text;
 }
 
 // The text of the spec. What a wrong secret comes to is said in its own words: nothing is damaged.
@@ -80,9 +71,12 @@ std::string settings_that_differ(const Settings& theirs, const Settings& mine) {
   for (const Settings& settings : {theirs, mine}) {
     for (const auto& [name, value] : settings) names.insert(name);
   }
+  const std::vector<OptionSpec> options = train_options();
   std::string all;
   for (const std::string& name : names) {
-    if (is_path(name) || is_beginning(name)) continue;
+    const OptionSpec* option = find_option(options, name);
+    const bool is_path = option != nullptr && option->is_path;
+    if (is_path || is_beginning(name)) continue;
     const std::string* old_value = find_setting(theirs, name);
     const std::string* new_value = find_setting(mine, name);
     const std::string old_text = old_value == nullptr ? "" : *old_value;
@@ -110,7 +104,7 @@ elastic::JobSpec spec_of(const Config& config, std::uint64_t lineage, Generation
   spec.data_hash = data_digest;
   for (const OptionSpec& option : train_options()) {
     const auto& text = config.setting(option.name).text;
-    if (text && !is_local_option(option.name)) spec.settings.emplace_back(option.name, in_force(option.name, *text));
+    if (text && option.is_of_job()) spec.settings.emplace_back(option.name, lasting_text(option, *text));
   }
   spec.settings.emplace_back(kFirstGeneration, std::to_string(first_generation.value));
   spec.settings.emplace_back(kFirstWorkers, config.setting("workers").text.value_or("1"));
@@ -223,7 +217,7 @@ Result<Config> config_of(const elastic::JobSpec& spec, const std::vector<Setting
   for (const OptionSpec& option : train_options()) {
     known.insert(option.name);
     Setting setting{option.name, std::nullopt, Source::kDefault, 0};
-    if (is_local_option(option.name)) {
+    if (!option.is_of_job()) {
       setting.text = option.default_value();
     } else if (const std::string* told = find_setting(spec.settings, option.name)) {
       setting.text = *told;

@@ -217,7 +217,7 @@ Device gpu_device() {
   return device;
 }
 
-std::vector<OptionSpec> model_options() {
+std::vector<OptionSpec> shape_options() {
   return {
       {.name = "model",
        .value_name = "NAME",
@@ -244,6 +244,12 @@ std::vector<OptionSpec> model_options() {
        .help = "Token ids, instead of the model's",
        .called_elsewhere = {"vocab-size"}},
       {.name = "next-sentence", .help = "BERT: also learn whether the second sentence follows the first"},
+  };
+}
+
+std::vector<OptionSpec> model_options() {
+  std::vector<OptionSpec> options = shape_options();
+  const std::vector<OptionSpec> others{
       {.name = "dropout", .value_name = "X", .default_text = "0.1", .help = "Share of activations to drop"},
       {.name = "precision",
        .value_name = "P",
@@ -252,6 +258,7 @@ std::vector<OptionSpec> model_options() {
        .called_elsewhere = {"dtype", "bf16", "fp16"}},
       {.name = "recompute",
        .help = "Keep only the inputs of blocks and run forwards again: slower, less memory",
+       .on_resume = OnResume::kMayChange,
        .called_elsewhere = {"activation-checkpointing", "recompute-activations"}},
       {.name = "minibatch",
        .value_name = "B",
@@ -260,6 +267,8 @@ std::vector<OptionSpec> model_options() {
        .called_elsewhere = {"batch-size", "batch", "micro-batch-size", "microbatch"}},
       {.name = "seed", .value_name = "N", .default_text = "1", .help = "Seed of all random numbers"},
   };
+  options.insert(options.end(), others.begin(), others.end());
+  return options;
 }
 
 std::vector<OptionSpec> wish_options() {
@@ -267,29 +276,34 @@ std::vector<OptionSpec> wish_options() {
       {.name = "schedule",
        .value_name = "KIND",
        .help = "amdp, amdp-sync, 1f1b, two-directions, gpipe or interleaved; if not set, the fastest",
+       .on_resume = OnResume::kMayChange,
        .called_elsewhere = {"kind"}},
       {.name = "depth",
        .value_name = "D",
        .help = "Workers of one group; if not set, the fastest",
+       .on_resume = OnResume::kMayChange,
        .called_elsewhere = {"pipeline-model-parallel-size"}},
       {.name = "width",
        .value_name = "W",
        .help = "Groups; if not set, the fastest",
+       .on_resume = OnResume::kMayChange,
        .called_elsewhere = {"data-parallel-size"}},
       {.name = "window",
        .value_name = "M",
        .default_text = "16",
        .help = "Minibatches per update, over all workers",
        .called_elsewhere = {"batch-size", "global-batch-size", "gradient-accumulation-steps"}},
-      {.name = "synchronous", .help = "No minibatch may meet two weight versions"},
+      {.name = "synchronous", .help = "No minibatch may meet two weight versions", .on_resume = OnResume::kMayChange},
       {.name = "redundancy",
        .value_name = "K",
        .default_text = "1",
        .help = "So many workers may be lost at once without going back to a checkpoint: costs memory for one more "
-               "copy of what each worker owns, and two on each of K others; 0: none"},
+               "copy of what each worker owns, and two on each of K others; 0: none",
+       .on_resume = OnResume::kMayChange},
       {.name = "memory-gib",
        .value_name = "X",
-       .help = "Memory of one worker for training; if not set, an equal share of the host's, or with --device=gpu 40"},
+       .help = "Memory of one worker for training; if not set, an equal share of the host's, or with --device=gpu 40",
+       .on_resume = OnResume::kAnew},  // this host's, not that of the old run
       {.name = "reproducible", .help = "Sum gradients so that no plan changes a bit"},
       {.name = "stash", .help = "AMDP: keep the old weights too, so that a backward uses those of its forward"},
   };

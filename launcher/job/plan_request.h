@@ -29,6 +29,8 @@ Device gpu_device();
 // the model (--model and what changes it, --precision, --minibatch, …), and what is wanted of the plan (--schedule,
 // --depth, --width, --window, --memory-gib, …). Equal options are equal plans.
 std::vector<OptionSpec> model_options();
+// The first of them, which say what the model is: --model, its sizes and heads, nothing about how it is trained.
+std::vector<OptionSpec> shape_options();
 std::vector<OptionSpec> wish_options();
 
 struct PlanRequest {

@@ -14,8 +14,9 @@ constexpr std::size_t kLargestProfile = std::size_t{16} << 20;
 
 Device read_device(const Config& config, int workers, Outcome& failure) {
   Values values(config);
+  // A variable or a file may say to `everstep train`, too, what workers compute on.
   Device device =
-      values.choice("device", {"cpu", "gpu"}) == 0 ? cpu_device(host_memory_bytes() / workers) : gpu_device();
+      values.choice("device", {"cpu", "gpu", "cuda"}) == 0 ? cpu_device(host_memory_bytes() / workers) : gpu_device();
   if (config.is_set("tflops")) device.flops_per_second = 1e12 * values.number("tflops", {.min = 1e-6, .max = 1e6});
   if (config.is_set("link-gbit")) {
     const double gbit = values.number("link-gbit", {.min = 1e-3, .max = 1e6});
@@ -65,12 +66,13 @@ std::vector<OptionSpec> planning_options() {
   std::vector<OptionSpec> options = wish_options();
   for (OptionSpec& option : model_options()) options.push_back(std::move(option));
   options.push_back({.name = "profile", .value_name = "FILE", .help = "Measured profile in JSON, instead of a model"});
-  options.push_back({.name = "device",
-                     .value_name = "KIND",
-                     .default_text = "cpu",
-                     .help =
-                         "What a worker is made of: cpu, as everstep train reckons (0.05 TFLOP/s, 64 Gbit/s, 50 us, "
-                         "a share of this host's memory), or gpu (100 TFLOP/s, 100 Gbit/s, 20 us, 40 GiB)"});
+  options.push_back(
+      {.name = "device",
+       .value_name = "KIND",
+       .default_text = "cpu",
+       .help =
+           "What a worker is made of: cpu, as everstep train reckons (0.05 TFLOP/s, 64 Gbit/s, 50 us, "
+           "a share of this host's memory), or gpu (100 TFLOP/s, 100 Gbit/s, 20 us, 40 GiB), which cuda means, too"});
   options.push_back({.name = "tflops", .value_name = "X", .help = "Speed one worker reaches, instead of the device's"});
   options.push_back(
       {.name = "link-gbit", .value_name = "X", .help = "Bandwidth between two workers, instead of the device's"});

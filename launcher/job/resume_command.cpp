@@ -1,7 +1,5 @@
 #include "launcher/job/resume_command.h"
 
-#include <algorithm>
-#include <array>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -10,12 +8,6 @@
 
 namespace everstep::launcher {
 namespace {
-
-// What a resumed run needs again: no checkpoint stores it.
-constexpr std::array<std::string_view, 17> kOfTheHost{
-    "etcd",    "etcd-ca",   "etcd-cert",  "etcd-key",   "etcd-plain-text", "secret-file",
-    "bind",    "advertise", "port-range", "wire",       "tls-ca",          "tls-cert",
-    "tls-key", "metrics",   "notice",     "notice-url", "restart"};
 
 std::string shown_path(const std::string& path) {
   std::error_code ignored;
@@ -39,9 +31,9 @@ std::string resume_command(const Config& config) {
   std::string command = "everstep resume --from=" + shell_word(shown_path(location.path()));
   for (const OptionSpec& option : train_options()) {
     const Setting& setting = config.setting(option.name);
-    const bool is_of_host = std::find(kOfTheHost.begin(), kOfTheHost.end(), option.name) != kOfTheHost.end();
     const bool is_given = setting.text && setting.source != Source::kDefault && setting.text != option.default_value();
-    if (is_of_host && is_given) command.append(" --").append(option.name).append("=").append(shell_word(*setting.text));
+    if (!option.is_repeated_on_resume() || !is_given) continue;
+    command.append(" --").append(option.name).append("=").append(shell_word(*setting.text));
   }
   return command;
 }

@@ -1,7 +1,5 @@
 #include "launcher/job/resume_config.h"
 
-#include <algorithm>
-#include <array>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -19,16 +17,6 @@ namespace {
 
 using Path = std::filesystem::path;
 
-constexpr std::array<std::string_view, 2> kOfTheCommand{"checkpoint-dir", "resume"};
-// What --resume finds out better than a checkpoint can tell: memory is this host's, and the learning rate's end has
-// rules of its own.
-constexpr std::array<std::string_view, 2> kFoundOut{"memory-gib", "lr-steps"};
-
-template <typename Names>
-bool is_among(const Names& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 Result<StoredPlace> choose_job(const Path& directory, const std::string& job) {
   if (!job.empty()) return StoredPlace{directory.string(), job};
   const std::vector<std::string> jobs = jobs_in(directory);
@@ -44,12 +32,10 @@ StoredPlace place_in_job(const Path& job, const std::optional<std::string>& chec
   return {job.parent_path().string(), job.filename().string(), checkpoint};
 }
 
-bool is_from_checkpoint(const std::string& name, bool is_elastic) {
-  if (name == "workers") return true;
-  if (is_local_option(name) || is_among(kOfTheCommand, name) || is_among(kFoundOut, name)) return false;
-  const std::vector<OptionSpec> membership = membership_options();
-  return is_elastic || std::none_of(membership.begin(), membership.end(),
-                                    [&](const OptionSpec& option) { return option.name == name; });
+// Workers that neither come nor go have no use for what the checkpoint says about those that do.
+bool is_from_checkpoint(const OptionSpec& option, bool is_elastic) {
+  const bool has_use = is_elastic || find_option(membership_options(), option.name) == nullptr;
+  return has_use && option.is_kept_on_resume();
 }
 
 }  // namespace
@@ -69,7 +55,7 @@ Result<StoredPlace> find_stored_place(const std::string& path, const std::string
 std::vector<OptionSpec> resume_options() {
   std::vector<OptionSpec> options;
   for (OptionSpec& option : train_options()) {
-    if (is_among(kOfTheCommand, option.name)) continue;
+    if (option.on_resume == OnResume::kImplied) continue;
     option.default_text.clear();
     option.required = false;
     options.push_back(std::move(option));
@@ -84,9 +70,9 @@ Config resume_config(const Config& given, const storage::Settings& stored, const
   for (const OptionSpec& option : train_options()) {
     Setting setting{option.name, option.default_value(), Source::kDefault, 0};
     const std::string before(setting_of(stored, option.name));
-    if (!is_among(kOfTheCommand, option.name) && given.setting(option.name).source != Source::kDefault) {
+    if (option.on_resume != OnResume::kImplied && given.setting(option.name).source != Source::kDefault) {
       setting = given.setting(option.name);
-    } else if (is_from_checkpoint(option.name, is_elastic) && !before.empty() && before != option.default_text) {
+    } else if (is_from_checkpoint(option, is_elastic) && !before.empty() && before != option.default_text) {
       setting.text = before;
       setting.source = Source::kFlag;  // where it stood when the job was started
     }

@@ -1,11 +1,10 @@
 #include "launcher/job/resume_rules.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/log_line.h"
 #include "base/text.h"
@@ -18,33 +17,6 @@ namespace {
 
 constexpr std::string_view kDataDigest = "data-digest";
 constexpr std::string_view kRateSteps = "lr-steps";
-
-using Names = std::span<const std::string_view>;
-
-constexpr std::array<std::string_view, 3> kLength{"steps", "lr-steps", "min-lr"};
-constexpr std::array<std::string_view, 10> kPlan{"workers", "schedule",    "depth",      "pipelines",  "width",
-                                                 "shapes",  "synchronous", "memory-gib", "redundancy", "rebalance"};
-constexpr std::array<std::string_view, 2> kEqualBits{"recompute", "compare-replicas"};
-constexpr std::array<std::string_view, 4> kProcesses{"timeout", "output", "trace", "json"};
-constexpr std::array<std::string_view, 8> kCheckpoints{"checkpoint-dir", "checkpoint-every", "keep-last",
-                                                       "keep-every",     "keep-best",        "resume",
-                                                       "secret-file",    "drop-secret"};
-constexpr std::array<std::string_view, 1> kMayHaveMoved{"data"};  // its digest tells whether it is the same
-
-constexpr std::array<std::string_view, 10> kMembership{
-    "etcd",      "etcd-ca",           "etcd-cert",   "etcd-key",      "etcd-plain-text",
-    "lease-ttl", "etcd-outage-limit", "min-workers", "join-debounce", "join-interval"};
-constexpr std::array<std::string_view, 10> kHost{"bind",     "advertise", "port-range", "wire",   "tls-ca",
-                                                 "tls-cert", "tls-key",   "metrics",    "notice", "notice-url"};
-constexpr std::array<std::string_view, 3> kSupervision{"restart", "explode", "max-skipped-updates"};
-
-constexpr std::array<Names, 9> kMayDiffer{kLength,       kPlan,       kEqualBits, kProcesses,  kCheckpoints,
-                                          kMayHaveMoved, kMembership, kHost,      kSupervision};
-
-bool may_differ(std::string_view name) {
-  return std::any_of(kMayDiffer.begin(), kMayDiffer.end(),
-                     [&](Names group) { return std::find(group.begin(), group.end(), name) != group.end(); });
-}
 
 template <typename Number>
 std::optional<bool> compare_as(const std::string& a, const std::string& b) {
@@ -108,9 +80,11 @@ std::optional<std::string> rate_steps_event(const Config& config, const storage:
 }
 
 Status check_same_settings(const storage::Settings& stored, const storage::Settings& now) {
+  const std::vector<OptionSpec> options = train_options();
   std::string differences;
   for (const auto& old : stored) {
-    if (may_differ(old.first)) continue;
+    const OptionSpec* option = find_option(options, old.first);
+    if (option != nullptr && option->may_change_on_resume()) continue;
     const auto found =
         std::find_if(now.begin(), now.end(), [&](const auto& setting) { return setting.first == old.first; });
     if (found == now.end() || is_same_value(old.second, found->second)) continue;

@@ -24,7 +24,8 @@ std::optional<std::string> rate_steps_event(const Config& config, const storage:
 
 // Refuses to go on under other settings than those that decide what is computed, naming option, old and new value of
 // all that differ. May differ: how long to train, where the learning rate ends, the plan and its workers,
-// recomputation, files, logs and checkpoints. What the checkpoint does not know (an imported one) is not compared.
+// recomputation, files, logs and checkpoints; each option says so itself (OnResume). What the checkpoint does not know
+// (an imported one) is not compared.
 Status check_same_settings(const storage::Settings& stored, const storage::Settings& now);
 
 // Whether two texts of one setting mean the same: 0.10 is 0.1.

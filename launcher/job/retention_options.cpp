@@ -4,15 +4,21 @@ namespace everstep::launcher {
 
 std::vector<OptionSpec> retention_options() {
   return {
-      {.name = "keep-last", .value_name = "N", .default_text = "3", .help = "Newest checkpoints to keep, at least 2"},
+      {.name = "keep-last",
+       .value_name = "N",
+       .default_text = "3",
+       .help = "Newest checkpoints to keep, at least 2",
+       .on_resume = OnResume::kMayChange},
       {.name = "keep-every",
        .value_name = "N",
        .default_text = "0",
-       .help = "Keep also those at multiples of so many updates; 0 for none"},
+       .help = "Keep also those at multiples of so many updates; 0 for none",
+       .on_resume = OnResume::kMayChange},
       {.name = "keep-best",
        .value_name = "N",
        .default_text = "0",
-       .help = "Keep also so many with the lowest validation loss"},
+       .help = "Keep also so many with the lowest validation loss",
+       .on_resume = OnResume::kMayChange},
   };
 }
 

@@ -29,7 +29,9 @@ Result<bool> is_signed(CheckpointStore& unauthenticated, const storage::Head& he
 
 OptionSpec drop_secret_option() {
   return {.name = kDropSecret,
-          .help = "Go on without a secret from checkpoints that were made with one: what follows is unsigned"};
+          .help = "Go on without a secret from checkpoints that were made with one: what follows is unsigned",
+          .side = OptionSide::kCommand,
+          .on_resume = OnResume::kAnew};
 }
 
 Outcome check_secret(const Config& config, const StoreLocation& location, const std::string& wanted) {

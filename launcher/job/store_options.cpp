@@ -6,10 +6,17 @@ namespace everstep::launcher {
 
 std::vector<OptionSpec> job_options() {
   return {
-      {.name = "job", .value_name = "NAME", .default_text = "job", .help = "Name of the job, and of its directory"},
+      {.name = "job",
+       .value_name = "NAME",
+       .default_text = "job",
+       .help = "Name of the job, and of its directory",
+       .side = OptionSide::kCommand},
       {.name = "secret-file",
        .value_name = "FILE",
-       .help = "Only who has this secret can have written what is read; if not set, authenticity is not checked"},
+       .help = "Only who has this secret can have written what is read; if not set, authenticity is not checked",
+       .is_path = true,
+       .side = OptionSide::kHost,
+       .on_resume = OnResume::kAnew},
   };
 }
 
@@ -18,7 +25,9 @@ std::vector<OptionSpec> store_options(bool required) {
   options.insert(options.begin(), {.name = "checkpoint-dir",
                                    .value_name = "DIR",
                                    .help = "Where checkpoints are, in a directory per job",
-                                   .required = required});
+                                   .required = required,
+                                   .is_path = true,
+                                   .on_resume = OnResume::kImplied});
   return options;
 }
 

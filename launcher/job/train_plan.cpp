@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "base/version.h"
+#include "launcher/job/device_options.h"
 #include "launcher/job/plan_request.h"
 #include "scheduler/guards.h"
 #include "scheduler/partition.h"
@@ -52,7 +53,9 @@ PlanRequest planned(const TrainRequest& request) {
   return {request.options.model, request.options.accumulation, request.options.stash, request.plan};
 }
 
-double flops_per_second() { return cpu_device(0).flops_per_second; }
+double flops_per_second(const TrainRequest& request) {
+  return request.device == kHostDevice ? cpu_device(0).flops_per_second : gpu_device().flops_per_second;
+}
 
 }  // namespace
 
@@ -61,7 +64,7 @@ Result<TrainPlan> make_train_plan(const TrainRequest& request) {
 }
 
 Result<TrainPlan> make_train_plan(const TrainRequest& request, const Workers& workers, const Plan* previous) {
-  auto report = report_plan(planned_profile(planned(request), flops_per_second()), workers,
+  auto report = report_plan(planned_profile(planned(request), flops_per_second(request)), workers,
                             wishes_for(request, workers, previous));
   if (!report) return report.error();
   TrainPlan made{std::move(report->plan), report->chosen.peak_bytes, 0, report->chosen.window_time, report->reason};
@@ -72,7 +75,7 @@ Result<TrainPlan> make_train_plan(const TrainRequest& request, const Workers& wo
 }
 
 scheduler::ModelProfile train_profile(const TrainRequest& request) {
-  return profile_of(request.options.model, request.options.accumulation, flops_per_second());
+  return profile_of(request.options.model, request.options.accumulation, flops_per_second(request));
 }
 
 Tick predicted_window(const TrainRequest& request, const Plan& plan, const Workers& workers) {

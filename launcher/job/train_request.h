@@ -44,6 +44,7 @@ struct TrainRequest {
   std::optional<Emulation> emulation;
 
   int workers = 1;
+  std::string device = "cpu";  // the kind of device that all workers of the job compute on
   scheduler::PlanOptions plan;
   std::optional<int> pipelines;
   std::vector<ForcedShape> shapes;  // by number of workers

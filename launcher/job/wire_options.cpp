@@ -52,8 +52,8 @@ void read_certificates(const Config& config, Values& values, WireOptions& wire, 
 
 // What only makes sense for connections with other hosts.
 std::optional<std::string> first_for_other_hosts(const Config& config, const WireOptions& wire) {
-  for (const char* name : {"bind", "advertise", "port-range", "tls-ca", "tls-cert", "tls-key"}) {
-    if (config.is_set(name)) return name;
+  for (const OptionSpec& option : wire_options()) {
+    if (option.name != "wire" && config.is_set(option.name)) return option.name;
   }
   return wire.tcp_only ? std::optional<std::string>("wire") : std::nullopt;
 }
@@ -65,22 +65,43 @@ std::vector<OptionSpec> wire_options() {
       {.name = "bind",
        .value_name = "ADDRESS",
        .help = "Where workers listen for those of other hosts, 0.0.0.0 and :: for all addresses; if not set, 127.0.0.1 "
-               "where there is a secret, and nowhere else"},
+               "where there is a secret, and nowhere else",
+       .side = OptionSide::kHost,
+       .on_resume = OnResume::kAnew},
       {.name = "advertise",
        .value_name = "ADDRESS",
-       .help = "Where peers reach the workers of this host; if not set, where they listen"},
+       .help = "Where peers reach the workers of this host; if not set, where they listen",
+       .side = OptionSide::kHost,
+       .on_resume = OnResume::kAnew},
       {.name = "port-range",
        .value_name = "A-B",
-       .help = "Ports to listen on, one per worker; if not set, any free one"},
+       .help = "Ports to listen on, one per worker; if not set, any free one",
+       .side = OptionSide::kHost,
+       .on_resume = OnResume::kAnew},
       {.name = "wire",
        .value_name = "KIND",
        .default_text = "auto",
-       .help = "auto: workers of one host talk over local sockets, others over TLS; tcp: all over TLS"},
+       .help = "auto: workers of one host talk over local sockets, others over TLS; tcp: all over TLS",
+       .side = OptionSide::kHost,
+       .on_resume = OnResume::kAnew},
       {.name = "tls-ca",
        .value_name = "FILE",
-       .help = "Who signed the certificates of all workers (PEM): they prove who they are, in addition to the secret"},
-      {.name = "tls-cert", .value_name = "FILE", .help = "The certificate of this host's workers (PEM)"},
-      {.name = "tls-key", .value_name = "FILE", .help = "The key of --tls-cert (PEM)"},
+       .help = "Who signed the certificates of all workers (PEM): they prove who they are, in addition to the secret",
+       .is_path = true,
+       .side = OptionSide::kHost,
+       .on_resume = OnResume::kAnew},
+      {.name = "tls-cert",
+       .value_name = "FILE",
+       .help = "The certificate of this host's workers (PEM)",
+       .is_path = true,
+       .side = OptionSide::kHost,
+       .on_resume = OnResume::kAnew},
+      {.name = "tls-key",
+       .value_name = "FILE",
+       .help = "The key of --tls-cert (PEM)",
+       .is_path = true,
+       .side = OptionSide::kHost,
+       .on_resume = OnResume::kAnew},
   };
 }
 

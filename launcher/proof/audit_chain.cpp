@@ -36,12 +36,12 @@ class ChainAudit {
     if (head.job != newest.job || head.lineage != newest.lineage) violated(head, "is of another job");
     // One leader may follow another within a generation. Whoever was followed must not come back.
     std::vector<std::uint32_t>& committers = committers_[head.checkpoint.generation];
-    if (!committers.empty() && committers.back() == head.writer.incarnation) return;
-    if (std::find(committers.begin(), committers.end(), head.writer.incarnation) != committers.end()) {
+    if (!committers.empty() && committers.back() == head.writer.author) return;
+    if (std::find(committers.begin(), committers.end(), head.writer.author) != committers.end()) {
       violated(head, "is the work of a committer of generation " + std::to_string(head.checkpoint.generation.value) +
                          " that another had followed");
     }
-    committers.push_back(head.writer.incarnation);
+    committers.push_back(head.writer.author);
   }
 
   // A checkpoint that was removed since leaves a gap in what is kept, not in the chain: its number is missing.

@@ -65,7 +65,7 @@ class OnceAudit {
     const std::int64_t start = entry.window * window_;
     for (const int minibatch : entry.left_out) report_.left_out.push_back({start + minibatch});
     if (!stretches.empty() && entry.generation < stretches.back().generation) {
-      if (plan && is_kept(entry, *plan, stretches.back())) {
+      if (plan && is_group_share(entry, *plan, stretches.back())) {
         report_.kept_minibatches += entry.end - entry.first;
       } else {
         violated(name, "is of generation " + std::to_string(entry.generation.value) + ", after generation " +
@@ -81,14 +81,14 @@ class OnceAudit {
 
   // Whether it is what a group of an older generation kept of the window that the present one began with: as much as
   // one group, the same for all of the window, has in a super-round.
-  bool is_kept(const LedgerEntry& entry, const scheduler::Plan& plan, const AuditedStretch& present) {
+  bool is_group_share(const LedgerEntry& entry, const scheduler::Plan& plan, const AuditedStretch& present) {
     if (entry.window != present.from.value / window_) return false;
     const int group = entry.first / plan.depth % plan.width;
     const bool is_one_share =
         entry.first % plan.depth == 0 && entry.end == std::min(entry.first + plan.depth, window_) && plan.width > 1;
-    const KeptBy keeper{entry.window, entry.generation, group};
-    if (keeper_.window != entry.window) keeper_ = keeper;
-    return is_one_share && keeper_ == keeper;
+    const GroupShare share{entry.window, entry.generation, group};
+    if (share_.window != entry.window) share_ = share;
+    return is_one_share && share_ == share;
   }
 
   // The manifest has the losses of an unfinished window too.
@@ -103,12 +103,12 @@ class OnceAudit {
     if (!is_same) violated(to_string(newest_.name), "has other losses of its unfinished window than its ledger");
   }
 
-  struct KeptBy {
+  struct GroupShare {
     std::int64_t window = 0;
     Generation generation;
     int group = 0;
 
-    bool operator==(const KeptBy&) const = default;
+    bool operator==(const GroupShare&) const = default;
   };
 
   const Manifest& newest_;
@@ -118,7 +118,7 @@ class OnceAudit {
   std::vector<std::int64_t> flushed_;
   std::vector<std::int64_t> skipped_;
   std::vector<double> losses_;
-  KeptBy keeper_{-1, {}, 0};  // the last one
+  GroupShare share_{-1, {}, 0};  // the last one
 };
 
 }  // namespace

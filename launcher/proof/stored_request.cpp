@@ -1,7 +1,5 @@
 #include "launcher/proof/stored_request.h"
 
-#include <functional>
-#include <set>
 #include <string_view>
 
 #include "launcher/cli/host.h"
@@ -14,10 +12,8 @@ namespace everstep::launcher {
 namespace {
 
 // Where the run left its traces says nothing about what it computed.
-std::set<std::string, std::less<>> options_of_the_place() {
-  std::set<std::string, std::less<>> names{"output", "trace", "json"};
-  for (const OptionSpec& option : checkpoint_options()) names.insert(option.name);
-  return names;
+bool is_of_the_place(const OptionSpec& option) {
+  return option.side == OptionSide::kCommand || find_option(checkpoint_options(), option.name) != nullptr;
 }
 
 }  // namespace
@@ -31,10 +27,9 @@ Result<TrainRequest> stored_request(const storage::Manifest& manifest, const std
   spec.name = "train";
   spec.options = train_options();
   ParsedArgs args;
-  const auto left_out = options_of_the_place();
   for (const OptionSpec& option : spec.options) {
     const std::string_view value = setting_of(settings, option.name);
-    if (!value.empty() && !left_out.contains(option.name)) args.values[option.name] = value;
+    if (!value.empty() && !is_of_the_place(option)) args.values[option.name] = value;
   }
   if (!data.empty()) args.values["data"] = data;
   const auto config = merge_config(spec, {.args = args});

@@ -1,7 +1,6 @@
 #include "launcher/status/job_address.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -16,7 +15,6 @@ namespace everstep::launcher {
 namespace {
 
 constexpr std::size_t kLargestFile = 64 << 10;
-constexpr std::array<std::string_view, 3> kPaths{"etcd-ca", "etcd-cert", "etcd-key"};
 
 std::vector<OptionSpec> stored_options() {
   std::vector<OptionSpec> options = etcd_options(true);
@@ -136,11 +134,7 @@ Status write_job_address(const std::string& run_directory, const Config& run) {
   std::string text;
   for (const OptionSpec& option : stored_options()) {
     if (!run.is_set(option.name)) continue;
-    std::string value = *run.setting(option.name).text;
-    if (std::find(kPaths.begin(), kPaths.end(), option.name) != kPaths.end()) {
-      value = std::filesystem::absolute(value).lexically_normal().string();
-    }
-    text += option.name + " = " + value + "\n";
+    text += option.name + " = " + lasting_text(option, *run.setting(option.name).text) + "\n";
   }
   return write_file(job_address_file(run_directory), text);
 }

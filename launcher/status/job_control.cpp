@@ -66,7 +66,7 @@ Result<elastic::MemberRecord> choose_member(const elastic::View& view, const ela
 Generation newest_generation(const std::vector<elastic::KeyValue>& found) {
   if (found.empty()) return {};
   const auto record = elastic::parse_generation(found.front().value);
-  return record ? record->group.attempt.generation : Generation{};
+  return record ? record->roster.attempt.generation : Generation{};
 }
 
 elastic::RequestRecord new_request(const std::vector<elastic::KeyValue>& generation, const std::string& reason) {

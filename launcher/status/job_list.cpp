@@ -17,7 +17,7 @@ std::string step_of(const JobStatus& job) {
 
 std::string plan_of(const JobStatus& job) {
   if (!job.generation) return "-";
-  const scheduler::Plan& plan = job.generation->group.plan;
+  const scheduler::Plan& plan = job.generation->roster.plan;
   return describe(plan.kind, plan.depth, plan.pipelines, plan.width);
 }
 
@@ -38,7 +38,7 @@ std::string job_list_text(const std::vector<JobStatus>& jobs, std::size_t column
       {"job"}, {"state"}, {"step", Align::kRight}, {"workers", Align::kRight}, {"generation", Align::kRight}, {"plan"}};
   for (const JobStatus& job : jobs) {
     table.rows.push_back({job.job, printable(job.state), step_of(job), std::to_string(job.workers.size()),
-                          job.generation ? std::to_string(job.generation->group.attempt.generation.value) : "-",
+                          job.generation ? std::to_string(job.generation->roster.attempt.generation.value) : "-",
                           plan_of(job)});
   }
   return to_text(table, columns);

@@ -84,15 +84,15 @@ WorkerStatus worker_status(const elastic::MemberRecord& member, const Situation&
   worker.record = member;
   worker.state = member.state == MemberState::kWarming ? "warming" : "standing by";
   if (seen.generation) {
-    const elastic::GroupRecord& group = seen.generation->group;
-    const auto seat = place_in(group.plan.workers, member.id);
+    const elastic::RosterRecord& roster = seen.generation->roster;
+    const auto seat = place_in(roster.plan.workers, member.id);
     if (seat) {
-      worker.group = *seat / group.plan.depth;
-      worker.device = *seat % group.plan.depth;
+      worker.group = *seat / roster.plan.depth;
+      worker.device = *seat % roster.plan.depth;
       worker.state = seen.ready.contains(member.id) ? "training" : "starting";
-    } else if (place_in(group.plan.spares, member.id)) {
+    } else if (place_in(roster.plan.spares, member.id)) {
       worker.state = "spare";
-    } else if (place_in(group.donors, member.id)) {
+    } else if (place_in(roster.donors, member.id)) {
       worker.state = "handing over";
     }
   }
@@ -148,12 +148,12 @@ void tell_state(const Situation& seen, bool is_finished, JobStatus& status) {
   } else if (seen.drain || seen.stop_asked) {
     status.state = seen.stop_asked || seen.drain->ends_job ? "stopping" : "draining";
     status.why = seen.drain ? seen.drain->reason : "it was asked to stop";
-  } else if (!seen.generation || seen.live_workers().size() < seen.generation->group.plan.workers.size()) {
+  } else if (!seen.generation || seen.live_workers().size() < seen.generation->roster.plan.workers.size()) {
     explain_rest(seen, count_of(seen, status.spec), status);
-  } else if (seen.ready.size() < seen.generation->group.plan.workers.size()) {
+  } else if (seen.ready.size() < seen.generation->roster.plan.workers.size()) {
     status.state = "starting";
     status.why = std::to_string(seen.ready.size()) + " of " +
-                 workers_text(std::ssize(seen.generation->group.plan.workers)) + " have the state in place";
+                 workers_text(std::ssize(seen.generation->roster.plan.workers)) + " have the state in place";
   } else {
     status.state = "training";
   }
@@ -171,7 +171,7 @@ void read_workers(const elastic::View& view, const elastic::Keys& keys, const Si
 
 void tell_survival(const Situation& seen, JobStatus& status) {
   if (status.state != "training") return;
-  const scheduler::Plan& plan = seen.generation->group.plan;
+  const scheduler::Plan& plan = seen.generation->roster.plan;
   if (!keeps_copies(plan, static_cast<int>(number(status.spec, "redundancy", 1)))) return;
   std::map<WorkerId, std::string> host_of;
   for (const WorkerId& id : plan.workers) host_of[id] = seen.members.at(id).record.host;
@@ -186,7 +186,7 @@ constexpr double kIsSlow = 2;  // where what the stages cost is reckoned with
 // By the times of its stages.
 void tell_speed(const Situation& seen, std::size_t seat, WorkerStatus& worker) {
   if (!seen.progress) return;
-  const scheduler::Plan& plan = seen.generation->group.plan;
+  const scheduler::Plan& plan = seen.generation->roster.plan;
   const scheduler::Placement placement = placement_of(plan);
   const std::vector<int>& stages = placement.stages_on(*worker.device);
   const std::vector<int>& times = seen.progress->stage_us;
@@ -202,7 +202,7 @@ void tell_speed(const Situation& seen, std::size_t seat, WorkerStatus& worker) {
 void tell_times(const Situation& seen, JobStatus& status) {
   if (!status.progress || !seen.generation) return;
   const std::vector<int>& times = status.progress->computed_us;
-  const scheduler::Plan& plan = seen.generation->group.plan;
+  const scheduler::Plan& plan = seen.generation->roster.plan;
   if (times.size() != plan.workers.size()) return;  // of another generation
   std::vector<int> sorted = times;
   std::sort(sorted.begin(), sorted.end());

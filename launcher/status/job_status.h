@@ -37,7 +37,7 @@ struct QuarantinedHost {
 
 // A proposal that is being prepared while the present generation trains.
 struct ComingGeneration {
-  elastic::GroupRecord group;
+  elastic::RosterRecord roster;
   std::size_t connected = 0;  // of those that must be
 };
 

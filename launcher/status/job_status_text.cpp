@@ -22,17 +22,17 @@ std::string plan_text(const scheduler::Plan& plan) {
   return describe(plan.kind, plan.depth, plan.pipelines, plan.width);
 }
 
-std::string base_text(const elastic::Base& base) {
-  switch (base.kind) {
-    case elastic::Base::Kind::kBeginning:
+std::string origin_text(const elastic::Origin& origin) {
+  switch (origin.kind) {
+    case elastic::Origin::Kind::kBeginning:
       return "the beginning";
-    case elastic::Base::Kind::kCheckpoint:
+    case elastic::Origin::Kind::kCheckpoint:
       return "a checkpoint";
-    case elastic::Base::Kind::kMemory:
+    case elastic::Origin::Kind::kMemory:
       return "memory";
-    case elastic::Base::Kind::kSums:
+    case elastic::Origin::Kind::kSums:
       return "what a group kept in memory";
-    case elastic::Base::Kind::kCopies:
+    case elastic::Origin::Kind::kCopies:
       break;
   }
   return "copies in memory";
@@ -83,8 +83,8 @@ void add_straggler(const JobStatus& status, Lines& lines) {
 void add_generation(const JobStatus& status, Lines& lines) {
   if (status.generation) {
     const elastic::GenerationRecord& generation = *status.generation;
-    lines.add("generation", std::to_string(generation.group.attempt.generation.value) + ", " +
-                                plan_text(generation.group.plan) + ", from " + base_text(generation.base) +
+    lines.add("generation", std::to_string(generation.roster.attempt.generation.value) + ", " +
+                                plan_text(generation.roster.plan) + ", from " + origin_text(generation.origin) +
                                 (generation.reason.empty() ? "" : ": " + generation.reason));
   }
   if (status.state == "training") {
@@ -106,10 +106,10 @@ void add_head(const JobStatus& status, Lines& lines) {
 
 void add_change(const JobStatus& status, Lines& lines) {
   if (status.coming) {
-    const elastic::GroupRecord& group = status.coming->group;
-    lines.add("coming", "generation " + std::to_string(group.attempt.generation.value) + ", " + plan_text(group.plan) +
-                            ", " + std::to_string(status.coming->connected) + " of " +
-                            std::to_string(group.connected().size()) + " are connected");
+    const elastic::RosterRecord& roster = status.coming->roster;
+    lines.add("coming", "generation " + std::to_string(roster.attempt.generation.value) + ", " +
+                            plan_text(roster.plan) + ", " + std::to_string(status.coming->connected) + " of " +
+                            std::to_string(roster.connected().size()) + " are connected");
   }
   if (status.drain) {
     lines.add("drain", std::string(status.drain->inside_window ? "inside the window" : "at the window's end") +
@@ -196,10 +196,10 @@ Json array_of(const Items& items, Function function) {
 
 Json generation_json(const elastic::GenerationRecord& generation) {
   return Json::object()
-      .set("number", generation.group.attempt.generation.value)
-      .set("plan", plan_json(generation.group.plan))
-      .set("from", base_text(generation.base))
-      .set("position", generation.base.position.value)
+      .set("number", generation.roster.attempt.generation.value)
+      .set("plan", plan_json(generation.roster.plan))
+      .set("from", origin_text(generation.origin))
+      .set("position", generation.origin.position.value)
       .set("reason", generation.reason)
       .set("left_out", array_of(generation.left_out, [](const Position& one) { return Json(one.value); }));
 }
@@ -245,10 +245,10 @@ Json worker_json(const WorkerStatus& worker) {
 
 Json coming_json(const ComingGeneration& coming) {
   return Json::object()
-      .set("number", coming.group.attempt.generation.value)
-      .set("plan", plan_json(coming.group.plan))
+      .set("number", coming.roster.attempt.generation.value)
+      .set("plan", plan_json(coming.roster.plan))
       .set("connected", coming.connected)
-      .set("to_connect", coming.group.connected().size());
+      .set("to_connect", coming.roster.connected().size());
 }
 
 Json drain_json(const elastic::DrainRecord& drain) {

@@ -45,7 +45,7 @@ class ElasticSupervisor {
       }
     }
     while (!is_over()) {
-      for (const WorkerEvent& event : group_.wait(supervision_.signals, -1, kLookAtJob)) take(event);
+      for (const WorkerEvent& event : processes_.wait(supervision_.signals, -1, kLookAtJob)) take(event);
       while (const auto signal = supervision_.signals.next()) take_signal(*signal);
       if (etcd_) etcd_->look();
       restart_workers();
@@ -53,7 +53,7 @@ class ElasticSupervisor {
       look_for_requests();
     }
     ElasticEnd reached = end();
-    group_.kill_all();
+    processes_.kill_all();
     return reached;
   }
 
@@ -62,6 +62,7 @@ class ElasticSupervisor {
     WorkerFate fate;
     Clock::time_point born = Clock::now();
     bool is_asked_to_leave = false;
+    int seat = 0;
 
     bool lives() const { return !fate.wait_status; }
     // It went because somebody wanted it to.
@@ -69,10 +70,25 @@ class ElasticSupervisor {
   };
 
   Status start_worker() {
-    const WorkerStart start = supervision_.worker(static_cast<int>(workers_.size()));
-    EVERSTEP_TRY(group_.start(start));
+    const int seat = free_seat();
+    if (supervision_.seats > 0 && seat >= supervision_.seats) {
+      return invalid_argument("each device of this host has a worker already: " + std::to_string(supervision_.seats));
+    }
+    const WorkerStart start = supervision_.worker(static_cast<int>(workers_.size()), seat);
+    EVERSTEP_TRY(processes_.start(start));
     workers_.emplace_back().fate.log_path = start.log_path;
+    workers_.back().seat = seat;
     return {};
+  }
+
+  int free_seat() const {
+    std::set<int> taken;
+    for (const Worker& worker : workers_) {
+      if (worker.lives()) taken.insert(worker.seat);
+    }
+    int seat = 0;
+    while (taken.contains(seat)) ++seat;
+    return seat;
   }
 
   bool is_over() const {
@@ -80,7 +96,7 @@ class ElasticSupervisor {
     return outage_.is_too_long() || (has_nobody() && !serves_others_);
   }
 
-  bool has_nobody() const { return group_.all_ended() && restarts_.empty(); }
+  bool has_nobody() const { return processes_.all_ended() && restarts_.empty(); }
 
   // Workers that this run did not start cannot go on without its etcd.
   void look_for_others() {
@@ -286,7 +302,7 @@ class ElasticSupervisor {
 
   const ElasticSupervision& supervision_;
   JobRequests requests_;
-  WorkerGroup group_;
+  WorkerProcesses processes_;
   std::vector<Worker> workers_;
   RestartPause pause_;
   OutageClock outage_;

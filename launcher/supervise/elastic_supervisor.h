@@ -13,7 +13,7 @@
 #include "launcher/cli/signal_watch.h"
 #include "launcher/job/elastic_options.h"
 #include "launcher/supervise/etcd_server.h"
-#include "launcher/supervise/worker_group.h"
+#include "launcher/supervise/worker_processes.h"
 #include "launcher/worker/control_message.h"
 
 namespace everstep::launcher {
@@ -29,10 +29,13 @@ struct ElasticSupervision {
   EtcdServer* own_etcd = nullptr;  // what `store` talks to, if it ends with this run
   std::string etcd_data;           // its directory
   MembershipOptions membership;
-  std::int64_t steps = 0;                         // of the job
-  int workers = 1;                                // to begin with
-  std::string name_prefix{};                      // of its workers' names: another host may have a "w0", too
-  std::function<WorkerStart(int number)> worker;  // how to start the one that is called worker_name(number, prefix)
+  std::int64_t steps = 0;     // of the job
+  int workers = 1;            // to begin with
+  std::string name_prefix{};  // of its workers' names: another host may have a "w0", too
+  int seats = 0;              // so many workers have room on this host at a time; 0: any number
+  // How to start the one that is called worker_name(number, prefix). No other that lives has its seat, the lowest that
+  // is free.
+  std::function<WorkerStart(int number, int seat)> worker;
   RestartPolicy restart = RestartPolicy::kNever;
   std::chrono::milliseconds last_words{15'000};  // how long others may stay once one worker's job was done
 

@@ -23,6 +23,7 @@
 #include "launcher/supervise/etcd_server.h"
 #include "launcher/supervise/generation_report.h"
 #include "launcher/supervise/job_summary.h"
+#include "launcher/supervise/local_devices.h"
 #include "launcher/supervise/local_workers.h"
 #include "launcher/supervise/prepared_run.h"
 #include "launcher/supervise/run_end.h"
@@ -70,7 +71,8 @@ class ElasticTrain {
 
  private:
   Outcome read() {
-    Outcome failure;
+    Outcome failure = find_devices(config_, ask_worker_program, streams_, devices_);
+    if (failure) return failure;
     options_ = read_elastic_options(config_, failure);
     if (failure) return failure;
     config_ = with_elastic_defaults(config_, options_.etcd, lineage_, failure);
@@ -198,8 +200,9 @@ class ElasticTrain {
     supervision.steps = options.steps;
     supervision.workers = run_.request.workers;
     if (found_) supervision.name_prefix = host_name().substr(0, kLongestHostInName) + "-";
-    supervision.worker = [this, prefix = supervision.name_prefix](int number) {
-      return local_worker(run_.config, run_.directory, number, prefix);
+    supervision.seats = static_cast<int>(devices_.numbers.size());
+    supervision.worker = [this, prefix = supervision.name_prefix](int number, int seat) {
+      return local_worker(run_.config, run_.directory, number, prefix, devices_.device_of(seat));
     };
     supervision.restart = options_.restart;
     supervision.last_words = options_.membership.lease_ttl + kLastWords;
@@ -247,6 +250,7 @@ class ElasticTrain {
 
   Streams& streams_;
   Config config_;
+  LocalDevices devices_;
   ElasticOptions options_;
   std::string job_;
   std::string secret_;
@@ -267,7 +271,10 @@ Outcome check_elastic(const Config& config) {
   Outcome failure;
   const ElasticOptions options = read_elastic_options(config, failure);
   if (failure) return failure;
-  const Config whole = with_elastic_defaults(config, options.etcd, random_lineage(), failure);
+  Config known = config;
+  failure = check_device(known);
+  if (failure) return failure;
+  const Config whole = with_elastic_defaults(known, options.etcd, random_lineage(), failure);
   Values values(whole);
   if (!failure) read_job_name(whole, values, failure);
   PreparedRun run;

@@ -20,7 +20,7 @@ std::string generation_event(const GenerationChanged& change) {
   LogLine event("generation");
   event.add("n", change.generation.value).add("plan", change.plan).add("workers", change.workers);
   if (change.spares > 0) event.add("spares", change.spares);
-  event.add("reason", change.reason).add("from", change.base).add("step", change.step).add("redone", change.redone);
+  event.add("reason", change.reason).add("from", change.origin).add("step", change.step).add("redone", change.redone);
   event.add("detect", seconds_text(change.phases.detect)).add("agree", seconds_text(change.phases.agree));
   event.add("connect", seconds_text(change.phases.connect)).add("move", seconds_text(change.phases.move));
   event.add("first_step", seconds_text(change.phases.first_step)).add("stall", seconds_text(change.stall));

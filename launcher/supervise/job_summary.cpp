@@ -15,7 +15,7 @@ scheduler::Plan last_plan(const JobEnd& job) {
   const auto reply = job.store.transact({{}, {elastic::get(job.keys.generation())}, {}}, kSummaryDeadline);
   if (!reply || reply->reads.at(0).empty()) return job.run.plan.plan;
   const auto generation = elastic::parse_generation(reply->reads[0].front().value);
-  return generation ? generation->group.plan : job.run.plan.plan;
+  return generation ? generation->roster.plan : job.run.plan.plan;
 }
 
 // The newest checkpoint as the files tell.

@@ -22,10 +22,11 @@ std::string metrics_address(const std::string& text, int number) {
 }  // namespace
 
 WorkerStart local_worker(const Config& config, const RunDirectory& directory, int number,
-                         const std::string& name_prefix) {
+                         const std::string& name_prefix, const std::string& device) {
   Config own = config;
   set_setting(own, "output", directory.path);
   if (config.is_set("metrics")) set_setting(own, "metrics", metrics_address(*config.setting("metrics").text, number));
+  if (!device.empty()) set_setting(own, "device", device);
   std::vector<std::string> args{"elastic"};
   for (std::string& arg : worker_order_arguments(own)) args.push_back(std::move(arg));
   args.push_back("--name=" + worker_name(number, name_prefix));

@@ -22,17 +22,17 @@ class Supervisor {
 
   SupervisionEnd run() {
     for (const WorkerStart& worker : supervision_.workers) {
-      if (const Status started = group_.start(worker); !started) return {Failure(started.error()), {}, {}};
+      if (const Status started = processes_.start(worker); !started) return {Failure(started.error()), {}, {}};
       workers_.emplace_back().fate.log_path = worker.log_path;
     }
-    while (!group_.all_ended() && !left_at_once_ && !last_words_are_over()) {
-      for (const WorkerEvent& event : group_.wait(signals_, news_fd(), kLookAtWorkers)) take(event);
+    while (!processes_.all_ended() && !left_at_once_ && !last_words_are_over()) {
+      for (const WorkerEvent& event : processes_.wait(signals_, news_fd(), kLookAtWorkers)) take(event);
       pass_on_news();
       while (const auto signal = signals_.next()) take_signal(*signal);
       if (!failed_at_) look_for_silence();
     }
     SupervisionEnd reached = end();
-    group_.kill_all();
+    processes_.kill_all();
     return reached;
   }
 
@@ -52,7 +52,7 @@ class Supervisor {
   void pass_on_news() {
     if (supervision_.committer == nullptr) return;
     for (const trainer::CheckpointCommitter::News& news : supervision_.committer->take_news()) {
-      if (news.verdict) group_.send(*news.verdict);
+      if (news.verdict) processes_.send(*news.verdict);
       if (!news.event.empty()) supervision_.on_event(news.event);
     }
   }
@@ -87,7 +87,7 @@ class Supervisor {
     if (!all_here) return;
     Start start;
     for (const Worker& one : workers_) start.addresses.push_back(one.address);
-    group_.send(start);
+    processes_.send(start);
     started_ = true;
     supervision_.on_start();
   }
@@ -110,7 +110,7 @@ class Supervisor {
     left_at_once_ = stop_signal_.has_value() || !started_;
     if (!stop_signal_) {
       stop_signal_ = signal;
-      group_.send(Stop{});
+      processes_.send(Stop{});
       if (started_) supervision_.on_stop_request(signal);
     }
   }
@@ -147,7 +147,7 @@ class Supervisor {
 
   const Supervision& supervision_;
   SignalWatch signals_;
-  WorkerGroup group_;
+  WorkerProcesses processes_;
   std::vector<Worker> workers_;
   bool started_ = false;
   bool left_at_once_ = false;

@@ -8,7 +8,7 @@
 
 #include "launcher/cli/exit_code.h"
 #include "launcher/supervise/worker_fate.h"
-#include "launcher/supervise/worker_group.h"
+#include "launcher/supervise/worker_processes.h"
 #include "trainer/checkpoints/checkpoint_committer.h"
 
 namespace everstep::launcher {

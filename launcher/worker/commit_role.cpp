@@ -63,7 +63,7 @@ Status CommitRole::look(const View& view, elastic::Revision leader) {
   if (!term_) {
     const auto generation = elastic::parse_generation(item->value);
     if (!generation) return {};
-    EVERSTEP_TRY(begin(view, *generation, {facts_.keys, generation->group.attempt, opened, leader}));
+    EVERSTEP_TRY(begin(view, *generation, {facts_.keys, generation->roster.attempt, opened, leader}));
     if (!term_) return {};
   }
   collect(view);
@@ -105,9 +105,9 @@ Result<bool> CommitRole::is_store_behind(const View& view, const std::optional<s
 Status CommitRole::begin(const View& view, const GenerationRecord& generation, CommitRight right) {
   storage::CatalogPorts ports = store_.ports();
   trainer::RunFacts run = facts_.run;
-  run.generation = generation.group.attempt.generation;
-  run.plan = trainer::stored_plan(generation.group.plan);
-  run.plan_text = scheduler::plan_text(generation.group.plan);
+  run.generation = generation.roster.attempt.generation;
+  run.plan = trainer::stored_plan(generation.roster.plan);
+  run.plan_text = scheduler::plan_text(generation.roster.plan);
   run.left_out = generation.left_out;
   const auto on_disk = ports.head.read();
   const auto stored = head_in(view);
@@ -138,7 +138,7 @@ Status CommitRole::begin(const View& view, const GenerationRecord& generation, C
   };
   right.is_over = [this] { return is_over_.load(); };
   auto head = make_kv_head_store(kv_, right, ports.documents, ports.seal, ports.head);
-  const auto workers = static_cast<int>(generation.group.plan.workers.size());
+  const auto workers = static_cast<int>(generation.roster.plan.workers.size());
   auto committer = std::make_unique<trainer::CheckpointCommitter>(
       std::move(run), workers, facts_.retention, storage::CatalogPorts{ports.files, ports.documents, ports.seal, *head},
       std::move(parent), &facts_.curve);
@@ -159,8 +159,8 @@ void CommitRole::end() {
 }
 
 void CommitRole::collect(const View& view) {
-  const elastic::GroupRecord& group = term_->generation.group;
-  const std::string prefix = facts_.keys.acks() + to_string(group.attempt) + "/";
+  const elastic::RosterRecord& roster = term_->generation.roster;
+  const std::string prefix = facts_.keys.acks() + to_string(roster.attempt) + "/";
   for (const elastic::KeyValue* item : view.below(prefix)) {
     if (!taken_.insert(item->key).second) continue;
     const std::string_view key = item->key;
@@ -171,10 +171,10 @@ void CommitRole::collect(const View& view) {
     const auto ack = elastic::parse_ack(item->value);
     if (!checkpoint || !id || !ack) continue;
     // A leader before this one committed it, and could not tell.
-    if (checkpoint->generation == group.attempt.generation && checkpoint->position <= term_->committed) continue;
-    const auto worker = std::find(group.plan.workers.begin(), group.plan.workers.end(), *id);
-    if (worker == group.plan.workers.end()) continue;
-    const auto rank = static_cast<int>(worker - group.plan.workers.begin());
+    if (checkpoint->generation == roster.attempt.generation && checkpoint->position <= term_->committed) continue;
+    const auto worker = std::find(roster.plan.workers.begin(), roster.plan.workers.end(), *id);
+    if (worker == roster.plan.workers.end()) continue;
+    const auto rank = static_cast<int>(worker - roster.plan.workers.begin());
     const bool is_new = collecting_.insert(to_string(*checkpoint)).second;
     if (!term_->committer) {
       if (is_new) untold_.push_back({*checkpoint, trainer::Verdict::Kind::kAbandoned});
@@ -204,7 +204,7 @@ void CommitRole::tell_verdicts() {
     const trainer::Verdict& verdict = untold_.front();
     const std::string name = to_string(verdict.checkpoint);
     elastic::Txn txn{{elastic::modified_at(facts_.keys.generation(), term_->right.generation)},
-                     {elastic::remove_prefix(facts_.keys.acks(term_->generation.group.attempt, name))}};
+                     {elastic::remove_prefix(facts_.keys.acks(term_->generation.roster.attempt, name))}};
     if (verdict.kind != trainer::Verdict::Kind::kCommitted) {
       txn.then.push_back(elastic::put(facts_.keys.abandoned_save(), name + " " + std::string(text_of(verdict.kind))));
     }

@@ -72,7 +72,7 @@ class CommitRole {
   bool is_in_doubt_ = false;
   trainer::CheckpointCounts past_;
   std::atomic<bool> is_over_{false};  // nobody waits for an etcd that is away any more
-  BackgroundThreads retired_;         // committers that still settle what they were told
+  BackgroundThreads retired_;         // committers that still conclude what they were told
 };
 
 }  // namespace everstep::launcher

@@ -31,7 +31,7 @@ class WatchedStage final : public trainer::StageCompute {
     return output;
   }
 
-  bool take_overflow(int parity) override { return stage_->take_overflow(parity); }
+  trainer::Noted<bool> take_overflow(int parity) override { return stage_->take_overflow(parity); }
 
  private:
   ComputeWatch& watch_;

@@ -54,7 +54,7 @@ Json to_json(const ElasticStep& step) {
 Json to_json(const GenerationChanged& change) {
   Json json = typed("generation");
   json.set("generation", change.generation.value).set("plan", change.plan).set("workers", change.workers);
-  json.set("spares", change.spares).set("reason", change.reason).set("base", change.base).set("step", change.step);
+  json.set("spares", change.spares).set("reason", change.reason).set("base", change.origin).set("step", change.step);
   json.set("detect", change.phases.detect).set("agree", change.phases.agree).set("connect", change.phases.connect);
   json.set("move", change.phases.move).set("first_step", change.phases.first_step);
   return json.set("stall", change.stall).set("redone", change.redone);
@@ -228,7 +228,7 @@ GenerationChanged read_change(Members& members) {
   change.workers = static_cast<int>(members.integer("workers"));
   change.spares = static_cast<int>(members.integer("spares"));
   change.reason = members.text("reason");
-  change.base = members.text("base");
+  change.origin = members.text("base");
   change.step = members.integer("step");
   change.phases.detect = members.number("detect");
   change.phases.agree = members.number("agree");

@@ -76,7 +76,7 @@ struct GenerationChanged {
   int workers = 0;   // of the plan
   int spares = 0;
   std::string reason;
-  std::string base;       // what it started from: "beginning", "checkpoint", "memory", "copies" or "sums"
+  std::string origin;     // what it started from: "beginning", "checkpoint", "memory", "copies" or "sums"
   std::int64_t step = 0;  // where: updates made before it
   Phases phases;
   double stall = 0;         // seconds from the last update before it to its first

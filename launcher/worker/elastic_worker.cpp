@@ -17,12 +17,13 @@
 #include "launcher/job/patient_store.h"
 #include "launcher/job/store_connection.h"
 #include "launcher/worker/control_link.h"
-#include "launcher/worker/incarnation.h"
 #include "launcher/worker/leave_signals.h"
+#include "launcher/worker/member_loop.h"
 #include "launcher/worker/outage_clock.h"
 #include "launcher/worker/reach.h"
 #include "launcher/worker/runtime_directory.h"
 #include "launcher/worker/stage_hooks.h"
+#include "launcher/worker/worker_device.h"
 #include "launcher/worker/worker_order.h"
 #include "launcher/worker/worker_process.h"
 #include "launcher/worker/worker_wire.h"
@@ -37,14 +38,14 @@ class LeaveDesk {
   void post(const LeaveNotice& notice) {
     const std::scoped_lock lock(mutex_);
     notice_ = notice;
-    if (incarnation_ != nullptr) incarnation_->ask_to_leave(notice);
+    if (loop_ != nullptr) loop_->ask_to_leave(notice);
   }
 
   // Between incarnations there is nobody.
-  void serve(Incarnation* incarnation) {
+  void serve(MemberLoop* loop) {
     const std::scoped_lock lock(mutex_);
-    incarnation_ = incarnation;
-    if (incarnation != nullptr && notice_) incarnation->ask_to_leave(*notice_);
+    loop_ = loop;
+    if (loop != nullptr && notice_) loop->ask_to_leave(*notice_);
   }
 
   bool is_asked() const {
@@ -55,7 +56,7 @@ class LeaveDesk {
  private:
   mutable std::mutex mutex_;
   std::optional<LeaveNotice> notice_;
-  Incarnation* incarnation_ = nullptr;
+  MemberLoop* loop_ = nullptr;
 };
 
 class ElasticWorker {
@@ -94,6 +95,10 @@ class ElasticWorker {
     if (!data) return data.error();
     data_ = std::move(data).value();
     if (!job_->request.emulation) trainer::prepare_torch(kTorchThreads);
+    auto device = WorkerDevice::open(job_->device);
+    if (!device) return device.error();
+    device_ = std::move(device).value();
+    log_event(LogLine("device").add("device", device_.text()).text());
     EVERSTEP_TRY(check_address());
     EVERSTEP_TRY(listen());
     const trainer::TrainOptions& options = job_->request.options;
@@ -122,14 +127,15 @@ class ElasticWorker {
                       host_of(order_),
                       [this](const FromWorker& message) { tell(message); },
                       [this](const std::string& event) { note(event); },
+                      device_,
                       order_.slowdown};
     while (true) {
-      auto incarnation = begin(parts);
-      if (!incarnation) return incarnation.error();
-      desk_.serve(incarnation->get());
-      const Incarnation::End end = (*incarnation)->run();
+      auto loop = begin(parts);
+      if (!loop) return loop.error();
+      desk_.serve(loop->get());
+      const MemberLoop::End end = (*loop)->run();
       desk_.serve(nullptr);
-      incarnation->reset();
+      loop->reset();
       if (!end.rejoin_after) {
         if (end.error) return *end.error;
         const trainer::StepReport last = progress_->now().last;
@@ -155,20 +161,20 @@ class ElasticWorker {
 
   // A worker that was part of the job waits for an etcd that is away, up to the limit; one that never was says so and
   // ends.
-  Result<std::unique_ptr<Incarnation>> begin(WorkerParts& parts) {
+  Result<std::unique_ptr<MemberLoop>> begin(WorkerParts& parts) {
     constexpr std::chrono::milliseconds kPause{500};
     while (true) {
       parts.returns = was_member_;
-      auto incarnation = Incarnation::begin(parts);
-      const bool may_come_back = !incarnation && is_silence(incarnation.error());
+      auto loop = MemberLoop::begin(parts);
+      const bool may_come_back = !loop && is_silence(loop.error());
       if (!may_come_back || !was_member_ || desk_.is_asked()) {
         was_member_ = true;
         outage_->answered();
-        return incarnation;
+        return loop;
       }
       outage_->failed(boot_now());
       if (outage_->is_too_long()) return outage_->error();
-      log_event(LogLine("waiting_for_etcd").add("reason", incarnation.error().line()).text());
+      log_event(LogLine("waiting_for_etcd").add("reason", loop.error().line()).text());
       std::this_thread::sleep_for(kPause);
     }
   }
@@ -239,6 +245,7 @@ class ElasticWorker {
   bool was_member_ = false;
   std::unique_ptr<elastic::KvStore> kv_;
   std::optional<JoinedJob> job_;
+  WorkerDevice device_;
   std::unique_ptr<CheckpointStore> checkpoints_;
   std::unique_ptr<trainer::DataSource> data_;
   std::unique_ptr<trainer::PeerConnector> connector_;

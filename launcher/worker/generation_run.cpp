@@ -26,7 +26,7 @@
 namespace everstep::launcher {
 namespace {
 
-using elastic::Base;
+using elastic::Origin;
 using elastic::TrainingEnded;
 
 // Dead peers are told by their lifelines and hung ones lose their leases, so a frame may take as long as it likes.
@@ -42,8 +42,8 @@ int place_in(const std::vector<WorkerId>& ids, const WorkerId& id) {
   return found == ids.end() ? -1 : static_cast<int>(found - ids.begin());
 }
 
-int number_in(const elastic::GroupRecord& group, const WorkerId& id) {
-  const int number = place_in(group.connected(), id);
+int number_in(const elastic::RosterRecord& roster, const WorkerId& id) {
+  const int number = place_in(roster.connected(), id);
   EVERSTEP_CHECK(number >= 0, "a worker trains in generations that name it");
   return number;
 }
@@ -65,10 +65,10 @@ GenerationRun::GenerationRun(const TrainingGround& ground, Start start, RunCallb
     : ground_(ground),
       start_(std::move(start)),
       callbacks_(std::move(callbacks)),
-      number_(number_in(start_.generation.group, ground.self)),
-      lines_(std::make_unique<PeerLines>(start_.generation.group.attempt, start_.generation.group.connected(),
+      number_(number_in(start_.generation.roster, ground.self)),
+      lines_(std::make_unique<PeerLines>(start_.generation.roster.attempt, start_.generation.roster.connected(),
                                          start_.connection.news)),
-      acks_(ground.kv, ground.keys, start_.generation.group.attempt, start_.opened, ground.self,
+      acks_(ground.kv, ground.keys, start_.generation.roster.attempt, start_.opened, ground.self,
             callbacks_.on_commit_waiting) {
   if (!is_donor()) {
     if (keeps_copies(plan(), ground_.request.plan.redundancy)) copies_ = std::make_shared<trainer::StateCopies>();
@@ -132,16 +132,16 @@ void GenerationRun::run() {
 }
 
 TrainingEnded GenerationRun::work() {
-  set_crash_generation(start_.generation.group.attempt.generation);
+  set_crash_generation(start_.generation.roster.attempt.generation);
   trainer::Transport& transport = *start_.connection.transport;
   std::optional<trainer::MovedState> moved;
   if (start_.generation.from) {
-    auto state = move_base();
+    auto state = move_origin();
     if (!state) return broken(state.error());
     if (is_donor()) {
       close_to_others();
       transport.leave();
-      return {start_.generation.group.attempt, TrainingEnded::How::kHandedOver, {}, {}, false, {}, false};
+      return {start_.generation.roster.attempt, TrainingEnded::How::kHandedOver, {}, {}, false, {}, false};
     }
     moved = std::move(state).value();
   }
@@ -149,28 +149,28 @@ TrainingEnded GenerationRun::work() {
   if (!trained) return broken(trained.error());
   if (trained->end == trainer::RunEnd::kGroupStop) {
     // All of the group know it, and none of them keeps what would spoil the window again.
-    if (!trained->held.resume.finite) {
+    if (!trained->state.resume.finite) {
       return broken({ErrorCode::kUnavailable, "another group lost a worker, and this one's sums are not finite", ""});
     }
-    return kept_by_group(std::move(trained->held));
+    return stopped_in_group(std::move(trained->state));
   }
   // The last steps count once they are in a checkpoint. Until then they may have to be run again.
   const bool is_cancelled = !trained->saved && trained->saved.error().code == ErrorCode::kCancelled;
   if (is_cancelled && trained->end == trainer::RunEnd::kAllSteps) return broken(trained->saved.error());
   saved_ = trained->saved;
   std::vector<trainer::WindowHistory> history = writer_->uncommitted();
-  trainer::HeldState& held = trained->held;
-  history.insert(history.end(), held.resume.history.begin(), held.resume.history.end());
-  held.resume.history = std::move(history);
-  result_ = std::make_shared<const trainer::HeldState>(std::move(held));
+  trainer::EndState& state = trained->state;
+  history.insert(history.end(), state.resume.history.begin(), state.resume.history.end());
+  state.resume.history = std::move(history);
+  end_state_ = std::make_shared<const trainer::EndState>(std::move(state));
   // A peer that dies from now on is no loss to this generation, which has ended.
   close_to_others();
   // Without a goodbye its end would count as a death.
   if (!transport.close(kGoodbyePatience)) transport.leave();
   TrainingEnded ended{
-      start_.generation.group.attempt, TrainingEnded::How::kStopped, held_copies(), {}, false, {}, false};
-  ended.held.position = result_->resume.position;
-  ended.held.of = start_.generation.group.attempt.generation;
+      start_.generation.roster.attempt, TrainingEnded::How::kStopped, held_copies(), {}, false, {}, false};
+  ended.held.position = end_state_->resume.position;
+  ended.held.of = start_.generation.roster.attempt.generation;
   if (trained->end == trainer::RunEnd::kAllSteps) {
     ended.how = TrainingEnded::How::kFinished;
     ended.held.finished = true;
@@ -178,42 +178,47 @@ TrainingEnded GenerationRun::work() {
   return ended;
 }
 
-KeptCopies GenerationRun::kept_copies() const {
+GenerationCopies GenerationRun::copies() const {
   if (!copies_) return {};
   return {copies_, writer_->uncommitted(), plan().window};
 }
 
 elastic::HeldRecord GenerationRun::held_copies() const {
   elastic::HeldRecord held;
-  held.copies = kept_copies().held(start_.generation.group.attempt.generation);
+  held.copies = copies().held(start_.generation.roster.attempt.generation);
   return held;
 }
 
-TrainingEnded GenerationRun::kept_by_group(trainer::HeldState held) {
-  kept_by_group_ = std::make_shared<const trainer::HeldState>(std::move(held));
+TrainingEnded GenerationRun::stopped_in_group(trainer::EndState state) {
+  sums_ = std::make_shared<const trainer::EndState>(std::move(state));
   TrainingEnded ended = broken({ErrorCode::kUnavailable, "a worker of another group died; this one kept its sums", ""});
-  ended.held.kept = kept_group().what;
+  ended.held.sums = sums().what;
   return ended;
 }
 
-KeptGroup GenerationRun::kept_group() const {
-  if (!kept_by_group_) return {};
-  const trainer::ResumePoint& resume = kept_by_group_->resume;
-  const elastic::KeptSums what{start_.generation.group.attempt.generation, resume.position, number_ / plan().depth,
-                               static_cast<int>(resume.kept.size())};
-  return {kept_by_group_, what, writer_->uncommitted(), plan().window};
+GroupSums GenerationRun::sums() const {
+  if (!sums_) return {};
+  const trainer::ResumePoint& resume = sums_->resume;
+  const elastic::HeldSums what{start_.generation.roster.attempt.generation, resume.position, number_ / plan().depth,
+                               static_cast<int>(resume.in_sums.size())};
+  return {sums_, what, writer_->uncommitted(), plan().window};
 }
 
 TrainingEnded GenerationRun::broken(const Error& error) {
   trainer::Transport& transport = *start_.connection.transport;
-  TrainingEnded ended{
-      start_.generation.group.attempt, TrainingEnded::How::kBroken, held_copies(), {}, false, error, base_is_damaged_};
+  TrainingEnded ended{start_.generation.roster.attempt,
+                      TrainingEnded::How::kBroken,
+                      held_copies(),
+                      {},
+                      false,
+                      error,
+                      origin_is_damaged_};
   ended.is_faulty = is_faulty_;
   ended.is_hopeless = is_hopeless_;
   ended.held.anomaly = anomaly_;
   // Peers that stop for the same reason are not lost.
   if (const auto lost = transport.lost(); lost && !is_aborted_ && !anomaly_) {
-    ended.lost = start_.generation.group.connected()[lost->worker];
+    ended.lost = start_.generation.roster.connected()[lost->worker];
     ended.lost_is_dead = lost->how == trainer::LostPeer::How::kClosed;
     if (lost->how == trainer::LostPeer::How::kRefused) ended.lost.reset();
   }
@@ -224,18 +229,18 @@ TrainingEnded GenerationRun::broken(const Error& error) {
 
 trainer::TransferRequest GenerationRun::transfer() const {
   const elastic::GenerationRecord& generation = start_.generation;
-  const bool is_kept_by_group = generation.base.kind == Base::Kind::kSums;
+  const bool is_group_sums = generation.origin.kind == Origin::Kind::kSums;
   const scheduler::Plan before =
-      is_kept_by_group ? plan_of_group(generation.from->plan, generation.base.group) : generation.from->plan;
+      is_group_sums ? plan_of_group(generation.from->plan, generation.origin.group) : generation.from->plan;
   trainer::TransferRequest change;
-  change.is_kept_by_group = is_kept_by_group;
+  change.is_group_sums = is_group_sums;
   change.before = shape_of(before);
   change.after = shape_of(plan());
-  const std::vector<WorkerId> connected = generation.group.connected();
+  const std::vector<WorkerId> connected = generation.roster.connected();
   for (const WorkerId& id : before.workers) change.holders.push_back(place_in(connected, id));
-  change.inside_window = generation.base.position.value % plan().window != 0;
-  if (generation.base.kind == Base::Kind::kCopies) {
-    trainer::CopyHolders& copies = change.copies.emplace();
+  change.inside_window = generation.origin.position.value % plan().window != 0;
+  if (generation.origin.kind == Origin::Kind::kCopies) {
+    trainer::CopyMap& copies = change.copies.emplace();
     copies.guards = places_of_guards(before);
     copies.complete.resize(before.workers.size());
     for (const elastic::CopyHolder& holder : generation.holders) {
@@ -246,24 +251,24 @@ trainer::TransferRequest GenerationRun::transfer() const {
   return change;
 }
 
-Result<trainer::MovedState> GenerationRun::move_base() {
+Result<trainer::MovedState> GenerationRun::move_origin() {
   const elastic::GenerationRecord& generation = start_.generation;
   trainer::TransferJob job;
   job.change = transfer();
   job.model = ground_.request.options.model;
   job.accumulation = ground_.request.options.accumulation;
-  job.position = generation.base.position;
+  job.position = generation.origin.position;
   job.lineage = ground_.lineage;
-  job.generation = generation.group.attempt.generation;
+  job.generation = generation.roster.attempt.generation;
   job.timeout = kFramePatience;
   trainer::Transport& transport = *start_.connection.transport;
   return job.change.copies ? move_state(transport, job, start_.copies.get())
-                           : move_state(transport, job, start_.held.get());
+                           : move_state(transport, job, start_.end_state.get());
 }
 
 Result<trainer::TrainResult> GenerationRun::train_from(std::optional<trainer::MovedState> moved) {
   trainer::TrainOptions options = train_options_of(ground_.request, {plan(), 0, 0, 0, ""}, ground_.lineage);
-  options.generation = start_.generation.group.attempt.generation;
+  options.generation = start_.generation.roster.attempt.generation;
   options.peer_timeout = kFramePatience;
   options.group_stop_limit = kGroupStopLimit;
   options.checkpoints.at_end = true;
@@ -279,15 +284,15 @@ Result<trainer::TrainResult> GenerationRun::train_from(std::optional<trainer::Mo
       moved.reset();
       callbacks_.on_moved();
     };
-  } else if (start_.generation.base.kind == Base::Kind::kCheckpoint) {
+  } else if (start_.generation.origin.kind == Origin::Kind::kCheckpoint) {
     EVERSTEP_TRY(restore_checkpoint(options, hooks));
   }
-  return train(options, ground_.data, *start_.connection.transport, hooks);
+  return ground_.device.train(options, ground_.data, *start_.connection.transport, hooks);
 }
 
 // What the generation says about gradients that must not be applied.
 void GenerationRun::leave_out_and_watch(trainer::TrainOptions& options) const {
-  for (const Position& position : start_.generation.left_out) options.settled.push_back({position, 0, true});
+  for (const Position& position : start_.generation.left_out) options.blanks.push_back({position, 0, true});
   options.anomalies.stops = true;
   if (const auto& trial = start_.generation.trial) {
     options.anomalies.window = trial->report.window;
@@ -297,11 +302,11 @@ void GenerationRun::leave_out_and_watch(trainer::TrainOptions& options) const {
 }
 
 Status GenerationRun::restore_checkpoint(trainer::TrainOptions& options, trainer::TrainHooks& hooks) {
-  if (!start_.head || to_string(start_.head->manifest) != start_.generation.base.manifest) {
+  if (!start_.head || to_string(start_.head->manifest) != start_.generation.origin.manifest) {
     return Error{ErrorCode::kUnavailable, "HEAD is not the checkpoint that the generation starts from", ""};
   }
   auto manifest = storage::read_manifest(ground_.checkpoints.ports(), *start_.head);
-  if (!manifest) return damaged_base(manifest.error());
+  if (!manifest) return damaged_origin(manifest.error());
   manifest_ = std::move(manifest).value();
   options.resume = resume_point(*manifest_, plan());
   hooks.restore = [this, threads = writer_setup().threads](const trainer::StageLayout& layout,
@@ -309,16 +314,16 @@ Status GenerationRun::restore_checkpoint(trainer::TrainOptions& options, trainer
     const trainer::TrainOptions& wanted = ground_.request.options;
     const Status restored = trainer::restore_stage(ground_.checkpoints.files(), *manifest_, wanted.model,
                                                    wanted.accumulation, layout, state, threads);
-    return restored ? Status() : Status(damaged_base(restored.error()));
+    return restored ? Status() : Status(damaged_origin(restored.error()));
   };
   return {};
 }
 
 // Falling back changes what the job descends from, which is for `everstep resume` to record.
-Error GenerationRun::damaged_base(Error error) {
+Error GenerationRun::damaged_origin(Error error) {
   const bool is_damage = error.code == ErrorCode::kDataLoss || error.code == ErrorCode::kNotFound;
   if (!is_damage) return error;
-  base_is_damaged_ = true;
+  origin_is_damaged_ = true;
   error.code = ErrorCode::kDataLoss;
   error.message = "the newest checkpoint is damaged: " + error.message;
   error.hint = "everstep resume --from=" + ground_.request.checkpoints->store.path() +
@@ -336,14 +341,14 @@ trainer::TrainHooks GenerationRun::hooks() {
   hooks.on_wrong_replica = [this](const trainer::WrongReplica& wrong) { is_faulty_ = wrong.worker == number_; };
   hooks.on_anomaly = [this](const trainer::Anomaly& anomaly) {
     anomaly_ = {anomaly.window, {}, {}, false, anomaly.norm_limit};
-    if (!anomaly.origin) return;
-    anomaly_->minibatch = anomaly.origin->position;
-    anomaly_->suspect = plan().workers[anomaly.origin->worker];
-    anomaly_->repeats = anomaly.origin->repeats;
+    if (!anomaly.source) return;
+    anomaly_->minibatch = anomaly.source->position;
+    anomaly_->suspect = plan().workers[anomaly.source->worker];
+    anomaly_->repeats = anomaly.source->repeats;
   };
   hooks.on_begin = callbacks_.on_moved;
   hooks.on_step = [this](const trainer::StepReport& report) {
-    start_.held.reset();
+    start_.end_state.reset();
     start_.copies.reset();
     const std::int64_t most = ground_.request.options.anomalies.most_in_a_row;
     is_hopeless_ = most > 0 && report.skipped_in_a_row >= most;
@@ -363,7 +368,7 @@ trainer::WriterSetup GenerationRun::writer_setup() const {
   trainer::WriterSetup setup;
   setup.job = ground_.request.checkpoints->store.job;
   setup.lineage = ground_.lineage;
-  setup.generation = start_.generation.group.attempt.generation;
+  setup.generation = start_.generation.roster.attempt.generation;
   setup.rank = number_;
   setup.threads = trainer::file_threads(static_cast<int>(plan().workers.size()));
   setup.model = ground_.request.options.model;

@@ -13,13 +13,14 @@
 #include "launcher/job/checkpoint_store.h"
 #include "launcher/job/train_request.h"
 #include "launcher/worker/compute_watch.h"
-#include "launcher/worker/kept_copies.h"
+#include "launcher/worker/generation_copies.h"
 #include "launcher/worker/peer_lines.h"
 #include "launcher/worker/shard_acks.h"
+#include "launcher/worker/worker_device.h"
 #include "storage/head.h"
 #include "trainer/checkpoints/checkpoint_writer.h"
 #include "trainer/loop/train_loop.h"
-#include "trainer/recovery/held_state.h"
+#include "trainer/recovery/end_state.h"
 #include "trainer/recovery/state_transfer.h"
 #include "trainer/threads/stop_gate.h"
 #include "trainer/wire/peer_connector.h"
@@ -37,12 +38,13 @@ struct TrainingGround {
   WorkerId self;
   ComputeWatch& watch;
   trainer::FlightRecorder& recorder;
+  const WorkerDevice& device;
   double slowdown = 1;  // takes so many times as long as it has to
 };
 
 // Told by the training thread; must not block.
 struct RunCallbacks {
-  std::function<void()> on_moved;  // the base is in place: training begins
+  std::function<void()> on_moved;  // the origin is in place: training begins
   std::function<void(const trainer::StepReport&)> on_step;
   std::function<void(std::int64_t step, double loss)> on_validation;
   std::function<void(Position)> on_save_skipped;
@@ -50,18 +52,18 @@ struct RunCallbacks {
   std::function<void(elastic::TrainingEnded)> on_end;   // the last call
 };
 
-// One worker's part in one generation, on a thread of its own: brings the base into place, trains, and hands on what it
-// holds at the end. A donor only hands over.
+// One worker's part in one generation, on a thread of its own: brings the origin into place, trains, and hands on what
+// it holds at the end. A donor only hands over.
 class GenerationRun {
  public:
   struct Start {
     elastic::GenerationRecord generation;
     elastic::Revision opened = 0;  // when `gen` said so
     trainer::PeerConnection connection;
-    // What this worker has of the base; nothing: no part of it.
-    std::shared_ptr<const trainer::HeldState> held;      // base kMemory, kSums
-    std::shared_ptr<const trainer::CopiedState> copies;  // base kCopies
-    std::optional<storage::Head> head;                   // base kCheckpoint: the checkpoint
+    // What this worker has of the origin; nothing: no part of it.
+    std::shared_ptr<const trainer::EndState> end_state;  // origin kMemory, kSums
+    std::shared_ptr<const trainer::CopiedState> copies;  // origin kCopies
+    std::optional<storage::Head> head;                   // origin kCheckpoint: the checkpoint
   };
 
   GenerationRun(const TrainingGround& ground, Start start, RunCallbacks callbacks);
@@ -86,9 +88,9 @@ class GenerationRun {
   std::unique_ptr<PeerLines> take_lines() { return std::move(lines_); }  // when it has ended
 
   // After on_end: what this worker holds (nothing, if it broke off), and whether the end was saved.
-  std::shared_ptr<const trainer::HeldState> held() const { return result_; }
-  KeptCopies kept_copies() const;  // however it ended
-  KeptGroup kept_group() const;    // if it broke off
+  std::shared_ptr<const trainer::EndState> end_state() const { return end_state_; }
+  GenerationCopies copies() const;  // however it ended
+  GroupSums sums() const;           // if it broke off
   const Status& saved() const { return saved_; }
 
  private:
@@ -96,15 +98,15 @@ class GenerationRun {
   elastic::TrainingEnded work();
   void close_to_others();
   bool is_donor() const { return number_ >= static_cast<int>(plan().workers.size()); }
-  const scheduler::Plan& plan() const { return start_.generation.group.plan; }
+  const scheduler::Plan& plan() const { return start_.generation.roster.plan; }
   elastic::TrainingEnded broken(const Error& error);
-  elastic::TrainingEnded kept_by_group(trainer::HeldState held);
+  elastic::TrainingEnded stopped_in_group(trainer::EndState state);
   elastic::HeldRecord held_copies() const;
   trainer::TransferRequest transfer() const;
-  Result<trainer::MovedState> move_base();
+  Result<trainer::MovedState> move_origin();
   Result<trainer::TrainResult> train_from(std::optional<trainer::MovedState> moved);
   Status restore_checkpoint(trainer::TrainOptions& options, trainer::TrainHooks& hooks);
-  Error damaged_base(Error error);
+  Error damaged_origin(Error error);
   trainer::TrainHooks hooks();
   void leave_out_and_watch(trainer::TrainOptions& options) const;
   trainer::WriterSetup writer_setup() const;
@@ -119,15 +121,15 @@ class GenerationRun {
   std::unique_ptr<trainer::CheckpointWriter> writer_;  // a donor has none
   std::optional<storage::Manifest> manifest_;
   std::shared_ptr<trainer::StateCopies> copies_;  // none: none are kept
-  bool base_is_damaged_ = false;
+  bool origin_is_damaged_ = false;
   bool is_faulty_ = false;
   bool is_hopeless_ = false;                       // too many updates in a row were skipped
   std::optional<elastic::AnomalyReport> anomaly_;  // why training stopped
   std::atomic<bool> is_aborted_{false};
   std::mutex transport_mutex_;  // between the training thread that leaves the transport and others that look at it
   bool has_left_ = false;
-  std::shared_ptr<const trainer::HeldState> result_;
-  std::shared_ptr<const trainer::HeldState> kept_by_group_;
+  std::shared_ptr<const trainer::EndState> end_state_;
+  std::shared_ptr<const trainer::EndState> sums_;
   Status saved_;
   std::promise<void> ended_;
   std::future<void> has_ended_ = ended_.get_future();

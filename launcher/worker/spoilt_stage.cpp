@@ -66,8 +66,8 @@ class SpoiltStage final : public trainer::StageCompute {
     return stage_->evaluate(index, std::move(input));
   }
 
-  bool take_overflow(int parity) override {
-    return std::exchange(overflowed_[parity], false) || stage_->take_overflow(parity);
+  trainer::Noted<bool> take_overflow(int parity) override {
+    return std::exchange(overflowed_[parity], false) ? true : stage_->take_overflow(parity);
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "launcher/job/train_plan.h"
+#include "launcher/worker/paced_stage.h"
 #include "launcher/worker/spoilt_stage.h"
 #include "launcher/worker/told_weights.h"
 #include "trainer/emulated/emulated_stage.h"
@@ -45,7 +46,7 @@ void add_stage_hooks(const TrainRequest& request, const scheduler::Plan& plan, t
     compute(request.options.model, hooks);
   }
 #ifdef EVERSTEP_TEST_FAULTS
-  hooks.make_stage = telling_weights_as_asked(spoilt_as_asked(std::move(hooks.make_stage)));
+  hooks.make_stage = telling_weights_as_asked(paced_as_asked(spoilt_as_asked(std::move(hooks.make_stage))));
 #endif
 }
 

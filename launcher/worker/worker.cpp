@@ -16,6 +16,7 @@
 #include "launcher/worker/stage_hooks.h"
 #include "launcher/worker/worker_arguments.h"
 #include "launcher/worker/worker_checkpoints.h"
+#include "launcher/worker/worker_device.h"
 #include "launcher/worker/worker_process.h"
 #include "trainer/checkpoints/checkpoint_writer.h"
 #include "trainer/socket/socket_connector.h"
@@ -59,6 +60,7 @@ class WorkerProcess {
     if (!data) return data.error();
     EVERSTEP_TRY(open_checkpoints());
     if (!request_.emulation) trainer::prepare_torch(kTorchThreads);
+    EVERSTEP_TRY(open_device());
     auto transport = connect();
     if (!transport) return transport.error();
 
@@ -67,7 +69,7 @@ class WorkerProcess {
     trainer::TrainOptions options = train_options_of(request_, plan_, identity_.lineage);
     options.generation = identity_.generation;
     if (checkpoints_) options.resume = checkpoints_->start();
-    const auto result = train(options, **data, **transport, hooks());
+    const auto result = device_.train(options, **data, **transport, hooks());
     if (!result) {
       log_recorder(recorder_);
       return result.error();
@@ -78,6 +80,13 @@ class WorkerProcess {
   }
 
  private:
+  Status open_device() {
+    auto device = WorkerDevice::open({request_.device, identity_.device_number});
+    if (!device) return device.error();
+    device_ = std::move(device).value();
+    return {};
+  }
+
   Status open_checkpoints() {
     if (!request_.checkpoints) return {};
     auto opened = WorkerCheckpoints::open(request_, plan_, identity_, link_);
@@ -94,15 +103,13 @@ class WorkerProcess {
     auto opened = trainer::listen_for_peers(options);
     if (!opened) return opened.error();
     connector_ = std::move(opened).value();
-    link_.send(Hello{describe_setup(plan_.plan),
-                     connector_->address(),
-                     {{"kernels", trainer::cpu_capability()}, {"libtorch", trainer::torch_version()}}});
-    trainer::PeerGroup group{identity_.lineage, identity_.generation, 0, identity_.rank, {}};
+    link_.send(Hello{describe_setup(plan_.plan), connector_->address(), device_.provenance()});
+    trainer::PeerRoster roster{identity_.lineage, identity_.generation, 0, identity_.rank, {}};
     for (const std::string& address : link_.wait_for_start().addresses) {
-      // Nobody is replaced in a fixed set of workers, so a place is an incarnation.
-      group.members.push_back({WorkerId{{identity_.lineage, group.members.size()}}, address});
+      // Nobody is replaced in a fixed set of workers, so a place is an id.
+      roster.members.push_back({WorkerId{{identity_.lineage, roster.members.size()}}, address});
     }
-    auto connected = connector_->connect(group, request_.options.peer_timeout);
+    auto connected = connector_->connect(roster, request_.options.peer_timeout);
     if (!connected.connection) return connected.connection.error();
     return std::move(connected.connection->transport);
   }
@@ -131,6 +138,7 @@ class WorkerProcess {
   AskedToStop stops_{link_};
   trainer::FlightRecorder recorder_;
   TrainPlan plan_;
+  WorkerDevice device_;
   std::unique_ptr<trainer::PeerConnector> connector_;
   std::ofstream trace_;
   std::unique_ptr<WorkerCheckpoints> checkpoints_;  // with --checkpoint-dir only

@@ -14,6 +14,7 @@ CommandSpec worker_spec() {
   spec.options.push_back({.name = "lineage", .value_name = "HEX", .help = "The run's random number"});
   spec.options.push_back({.name = "generation", .value_name = "N", .help = "Number of this run in its lineage"});
   spec.options.push_back({.name = "start-from", .value_name = "SHA256", .help = "Manifest to resume from"});
+  spec.options.push_back({.name = "device-number", .value_name = "N", .help = "Which device of its kind"});
   return spec;
 }
 
@@ -33,6 +34,7 @@ std::vector<std::string> worker_arguments(const Config& config, const WorkerIden
   add("lineage", hex_text(identity.lineage));
   add("generation", std::to_string(identity.generation.value));
   if (identity.start_from) add("start-from", to_string(*identity.start_from));
+  if (identity.device_number) add("device-number", std::to_string(*identity.device_number));
   return args;
 }
 
@@ -50,7 +52,8 @@ Result<WorkerInvocation> read_worker_arguments(const std::vector<std::string>& a
   if (!rank || !lineage || !generation || start_from.has_value() != config->is_set("start-from")) {
     return invalid_argument("--rank, --lineage or --generation is missing", "everstep train starts this program");
   }
-  WorkerIdentity identity{*rank, *lineage, value("output"), {*generation}, start_from};
+  const auto device_number = parse_number<int>(value("device-number"));
+  WorkerIdentity identity{*rank, *lineage, value("output"), {*generation}, start_from, device_number};
   return WorkerInvocation{*std::move(config), std::move(identity)};
 }
 

@@ -19,6 +19,7 @@ struct WorkerIdentity {
   std::string output;
   Generation generation{};                      // of this run among those of the lineage
   std::optional<storage::Digest> start_from{};  // the manifest of the checkpoint to resume from
+  std::optional<int> device_number{};           // among the devices of the run's kind
 
   bool operator==(const WorkerIdentity&) const = default;
 };

@@ -7,6 +7,7 @@
 #include "launcher/cli/host.h"
 #include "launcher/job/data_digest.h"
 #include "launcher/job/job_secret.h"
+#include "launcher/job/resume_rules.h"
 #include "launcher/worker/worker_wire.h"
 #include "storage/openssl/openssl_hashing.h"
 
@@ -14,6 +15,7 @@ namespace everstep::launcher {
 namespace {
 
 constexpr std::string_view kSupervised = "supervised";
+constexpr std::string_view kDevice = "device";
 
 CommandSpec program_spec() {
   CommandSpec spec;
@@ -42,8 +44,18 @@ Result<std::string> own_data_digest(const TrainRequest& request) {
 // The settings of the job with what this host has otherwise, and one that read_train_request cannot do without.
 std::vector<Setting> host_settings(const Config& order) {
   std::vector<Setting> settings = order.settings;
+  std::erase_if(settings, [](const Setting& setting) { return setting.name == kDevice; });  // see device_for()
   settings.push_back({"workers", "1", Source::kDefault, 0});
   return settings;
+}
+
+// All workers of a job compute on one kind of device: bits of another one would differ.
+Result<DeviceName> device_for(const WorkerOrder& order, const TrainRequest& request) {
+  if (!order.device) return DeviceName{request.device};
+  if (order.device->kind == request.device) return *order.device;
+  return invalid_argument("job '" + order.job + "' runs with other settings: " +
+                              setting_difference(std::string(kDevice), request.device, order.device->kind),
+                          "all workers of a job compute on one kind of device");
 }
 
 }  // namespace
@@ -60,6 +72,10 @@ std::vector<OptionSpec> worker_order_options() {
   options.push_back(
       {.name = "checkpoint-dir", .value_name = "DIR", .help = "Where this host has the job's checkpoints"});
   for (OptionSpec& option : host_options()) options.push_back(std::move(option));
+  options.push_back({.name = std::string(kDevice),
+                     .value_name = "D",
+                     .help = "What to compute on: cuda:N for one of several GPUs; if not set, the first device of the "
+                             "kind that the job has"});
   options.push_back({.name = "slowdown",
                      .value_name = "X",
                      .default_text = "1",
@@ -81,6 +97,11 @@ WorkerOrder read_worker_order(const Config& config, Outcome& failure) {
   if (config.is_set("name")) order.name = values.path("name");
   if (config.is_set("host-name")) order.host_name = values.path("host-name");
   if (config.is_set("output")) order.output = values.path("output");
+  if (config.is_set(kDevice)) {
+    auto device = parse_device(*config.setting(kDevice).text);
+    if (!device && !failure) failure = config.reject(kDevice, device.error().message, device.error().hint);
+    if (device && device->kind != kAnyDevice) order.device = *device;
+  }
   order.slowdown = values.number("slowdown", {.min = 1, .max = 1000});
   if (!failure) failure = values.failure();
   for (const auto& [option, what] : {std::pair("name", "worker"), std::pair("host-name", "host")}) {
@@ -140,6 +161,9 @@ Result<JoinedJob> read_job(elastic::KvStore& store, const WorkerOrder& order) {
   job.membership = read_membership_options(values);
   if (!failure) failure = values.failure();
   if (failure) return failure->error;
+  auto device = device_for(order, job.request);
+  if (!device) return device.error();
+  job.device = std::move(device).value();
   auto digest = own_data_digest(job.request);
   if (!digest) return digest.error();
   mine.data_hash = std::move(digest).value();

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "elastic/kv_store.h"
+#include "launcher/job/device_options.h"
 #include "launcher/job/elastic_options.h"
 #include "launcher/job/job_setup.h"
 #include "launcher/worker/reach.h"
@@ -16,12 +18,13 @@ struct WorkerOrder {
   EtcdAddress etcd;
   HostOptions host;
   std::string job;
-  std::string name;         // for people; empty: to be chosen
-  std::string host_name;    // as the job knows this host; empty: as the system does
-  std::string secret;       // what the file holds
-  std::string output;       // directory for what it writes beside checkpoints; empty: none
-  double slowdown = 1;      // how many times as long as it has to it computes
-  bool supervised = false;  // it has a control socket on kControlDescriptor
+  std::string name;                  // for people; empty: to be chosen
+  std::string host_name;             // as the job knows this host; empty: as the system does
+  std::string secret;                // what the file holds
+  std::string output;                // directory for what it writes beside checkpoints; empty: none
+  std::optional<DeviceName> device;  // nothing: the first one of the job's kind
+  double slowdown = 1;               // how many times as long as it has to it computes
+  bool supervised = false;           // it has a control socket on kControlDescriptor
 };
 
 // Of `everstep worker`; everstep-worker itself has --supervised besides.
@@ -45,10 +48,11 @@ struct JoinedJob {
   Config config;
   TrainRequest request;  // workers: 1; the plan is made from those who are there
   MembershipOptions membership;
+  DeviceName device;  // of this worker
 };
 
 // Waits for nothing. Refuses what check_same_job refuses: the order may name other paths than the spec, but not other
-// data.
+// data, and another device of the job's kind, but not of another kind.
 Result<JoinedJob> read_job(elastic::KvStore& store, const WorkerOrder& order);
 
 }  // namespace everstep::launcher

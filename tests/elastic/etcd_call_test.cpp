@@ -51,16 +51,16 @@ TEST(EtcdCall, OnlyWhatWasNotExecutedOrMayBeRepeatedIsTriedAgain) {
   const CallFailure refused = not_connected("http://a:1");
   const CallFailure broken = explain(kUnavailable, "Socket closed", "http://b:1");
   CallTries write(2, Repeat::kNever);
-  EXPECT_FALSE(write.is_settled_by(refused));
+  EXPECT_FALSE(write.ends_after(refused));
   EXPECT_FALSE(write.is_round_over());
-  EXPECT_TRUE(write.is_settled_by(broken));
+  EXPECT_TRUE(write.ends_after(broken));
 
   CallTries read(2, Repeat::kFreely);
-  EXPECT_FALSE(read.is_settled_by(broken));
-  EXPECT_FALSE(read.is_settled_by(refused));
+  EXPECT_FALSE(read.ends_after(broken));
+  EXPECT_FALSE(read.ends_after(refused));
   EXPECT_TRUE(read.is_round_over());
   EXPECT_EQ(read.worst(), broken.error) << "that one was refused does not tell what the other did";
-  EXPECT_TRUE(read.is_settled_by(explain(3, "etcdserver: key is not provided", "http://b:1")));
+  EXPECT_TRUE(read.ends_after(explain(3, "etcdserver: key is not provided", "http://b:1")));
 }
 
 TEST(EtcdHistory, AnotherClusterAndThePastAreDataLoss) {

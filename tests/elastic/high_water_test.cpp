@@ -13,8 +13,8 @@ class HighWaterTest : public testing::Test {
  protected:
   std::string generation(std::int64_t number) const {
     GenerationRecord record;
-    record.group.attempt = {{number}, 7};
-    record.group.plan = *wide_plan({{worker(1), "host"}}, nullptr);
+    record.roster.attempt = {{number}, 7};
+    record.roster.plan = *wide_plan({{worker(1), "host"}}, nullptr);
     return to_text(record);
   }
   std::string head(std::int64_t sequence) const {

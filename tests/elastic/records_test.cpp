@@ -9,13 +9,13 @@ namespace {
 
 GenerationRecord sample_generation() {
   GenerationRecord record;
-  record.group.attempt = {{7}, 0xdeadbeef};
-  record.group.plan = *wide_plan({{worker(1), "h"}, {worker(2), "h"}}, nullptr);
-  record.group.plan.spares = {worker(3)};
-  record.group.donors = {worker(4)};
+  record.roster.attempt = {{7}, 0xdeadbeef};
+  record.roster.plan = *wide_plan({{worker(1), "h"}, {worker(2), "h"}}, nullptr);
+  record.roster.plan.spares = {worker(3)};
+  record.roster.donors = {worker(4)};
   record.opener = worker(1);
-  record.base = {Base::Kind::kMemory, {16}, {}};
-  record.from = record.group;
+  record.origin = {Origin::Kind::kMemory, {16}, {}};
+  record.from = record.roster;
   record.from->attempt = {{6}, 1};
   record.from->donors.clear();
   record.reason = "worker-4 left\nand \\ more";
@@ -45,7 +45,7 @@ TEST(Records, ReadBackWhatTheyWrite) {
   expect_round_trip(member, &parse_member);
   expect_round_trip(LeaderRecord{worker(2), 41}, &parse_leader);
   expect_round_trip(HeadRecord{3, {2}, {64}, std::string(64, 'c'), "{\n}\n"}, &parse_head_record);
-  expect_round_trip(sample_generation().group, &parse_group);
+  expect_round_trip(sample_generation().roster, &parse_roster);
   expect_round_trip(sample_generation(), &parse_generation);
   expect_round_trip(DrainRecord{{{3}, 1}, true, 5, false, true, true, "r"}, &parse_drain);
   expect_round_trip(PreparedRecord{false, "refused"}, &parse_prepared);
@@ -53,9 +53,9 @@ TEST(Records, ReadBackWhatTheyWrite) {
   expect_round_trip(HeldRecord{false, Position{8}, Generation{2}}, &parse_held);
   expect_round_trip(HeldRecord{}, &parse_held);
   expect_round_trip(HeldRecord{false, {}, {}, {{{2}, {16}, true, false}, {{2}, {8}, true, true}}}, &parse_held);
-  expect_round_trip(HeldRecord{false, {}, {}, {{{2}, {16}, true, false}}, {}, KeptSums{{2}, {16}, 1, 3}}, &parse_held);
+  expect_round_trip(HeldRecord{false, {}, {}, {{{2}, {16}, true, false}}, {}, HeldSums{{2}, {16}, 1, 3}}, &parse_held);
   GenerationRecord sums = sample_generation();
-  sums.base = {Base::Kind::kSums, {16}, {}, 1, 2};
+  sums.origin = {Origin::Kind::kSums, {16}, {}, 1, 2};
   expect_round_trip(sums, &parse_generation);
   expect_round_trip(SuspectRecord{true, "closed"}, &parse_suspect);
   expect_round_trip(AckRecord{"shard", "", 0.25}, &parse_ack);
@@ -81,29 +81,29 @@ TEST(Records, HaveOneFormOnly) {
 }
 
 TEST(Records, RefuseAWorkerThatIsNamedTwice) {
-  GroupRecord group = sample_generation().group;
-  group.donors = {worker(1)};
-  EXPECT_FALSE(parse_group(to_text(group)));
+  RosterRecord roster = sample_generation().roster;
+  roster.donors = {worker(1)};
+  EXPECT_FALSE(parse_roster(to_text(roster)));
 }
 
-TEST(Records, RefuseABaseInMemoryThatNobodyHolds) {
+TEST(Records, RefuseAnOriginInMemoryThatNobodyHolds) {
   GenerationRecord record = sample_generation();
   record.from.reset();
   EXPECT_FALSE(parse_generation(to_text(record)));
 }
 
 TEST(Records, RefuseSumsThatNoGroupCanHaveKept) {
-  const auto reads = [](const Base& base) {
+  const auto reads = [](const Origin& origin) {
     GenerationRecord record = sample_generation();
-    record.base = base;
+    record.origin = origin;
     return parse_generation(to_text(record)).ok();
   };
-  EXPECT_TRUE(reads({Base::Kind::kSums, {16}, {}, 1, 2}));
-  EXPECT_FALSE(reads({Base::Kind::kSums, {16}, {}, 2, 2}));
-  EXPECT_FALSE(reads({Base::Kind::kSums, {16}, {}, -1, 2}));
-  EXPECT_FALSE(reads({Base::Kind::kSums, {16}, {}, 1, 0}));
-  EXPECT_FALSE(reads({Base::Kind::kSums, {17}, {}, 1, 2}));
-  EXPECT_FALSE(reads({Base::Kind::kMemory, {16}, {}, 1, 2}));
+  EXPECT_TRUE(reads({Origin::Kind::kSums, {16}, {}, 1, 2}));
+  EXPECT_FALSE(reads({Origin::Kind::kSums, {16}, {}, 2, 2}));
+  EXPECT_FALSE(reads({Origin::Kind::kSums, {16}, {}, -1, 2}));
+  EXPECT_FALSE(reads({Origin::Kind::kSums, {16}, {}, 1, 0}));
+  EXPECT_FALSE(reads({Origin::Kind::kSums, {17}, {}, 1, 2}));
+  EXPECT_FALSE(reads({Origin::Kind::kMemory, {16}, {}, 1, 2}));
 }
 
 TEST(Records, RefuseSettingsOutOfOrder) {

@@ -1,6 +1,7 @@
 #include "tests/launcher/program.h"
 
 #include <csignal>
+#include <cstdlib>
 #include <thread>
 
 #include <fcntl.h>
@@ -55,7 +56,8 @@ pid_t spawn_words(std::vector<std::string> words, std::vector<std::string> envir
 
 pid_t spawn(const std::vector<std::string>& args, std::vector<std::string> environment, int out, int log,
             std::vector<std::string> wrapper = {}) {
-  wrapper.emplace_back(EVERSTEP_PROGRAM);
+  const char* other = std::getenv("TEST_PROGRAM");
+  wrapper.emplace_back(other != nullptr ? other : EVERSTEP_PROGRAM);
   wrapper.insert(wrapper.end(), args.begin(), args.end());
   return spawn_words(std::move(wrapper), std::move(environment), out, log);
 }
@@ -126,6 +128,11 @@ Ended RunningProgram::wait(std::chrono::seconds limit) {
   EVERSTEP_CHECK(waitpid(pid_, &status, 0) == pid_, "cannot wait for the program");
   pid_ = -1;
   return {exit_code_of(status), content(out_), content(log_)};
+}
+
+std::vector<std::string> paced(std::vector<std::string> environment) {
+  environment.emplace_back("TEST_PACE_US=400");
+  return environment;
 }
 
 void replace_options(std::vector<std::string>& words, const std::vector<std::string>& more) {

@@ -15,6 +15,8 @@ struct Ended {
   std::string log;
 };
 
+// "The everstep program" is that of the build, or what the variable TEST_PROGRAM of the test names.
+
 // Runs the everstep program with these arguments and only these variables ("NAME=value") to its end.
 Ended run_program(const std::vector<std::string>& args, const std::vector<std::string>& environment = {});
 
@@ -45,6 +47,10 @@ class RunningProgram {
   std::FILE* log_;
   pid_t pid_;
 };
+
+// Variables for a job whose workers rest between two ops (launcher/worker/paced_stage.h), so that several jobs can run
+// at once; and these.
+std::vector<std::string> paced(std::vector<std::string> environment = {});
 
 // Adds options; those of the same name go.
 void replace_options(std::vector<std::string>& words, const std::vector<std::string>& more);

@@ -17,7 +17,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-Op op_of(std::string_view text) { return parse_op(text).value(); }
+Op op_written(std::string_view text) { return parse_op(text).value(); }
 
 Schedule schedule_of(ScheduleKind kind, int depth, int width, int window, int windows, int capture = 0) {
   ScheduleRequest request = request_of(kind, depth, width, window, windows);
@@ -36,10 +36,10 @@ std::string verdict_on(const Schedule& schedule) {
 // Takes an op out of its list and puts it right before (after) another one.
 void move_before(Schedule& schedule, int worker, std::string_view op, std::string_view target, int offset = 0) {
   std::vector<Op>& ops = schedule.workers[worker];
-  ASSERT_EQ(std::erase(ops, op_of(op)), 1U) << op;
-  const auto place = std::find(ops.begin(), ops.end(), op_of(target));
+  ASSERT_EQ(std::erase(ops, op_written(op)), 1U) << op;
+  const auto place = std::find(ops.begin(), ops.end(), op_written(target));
   ASSERT_NE(place, ops.end()) << target;
-  ops.insert(place + offset, op_of(op));
+  ops.insert(place + offset, op_written(op));
 }
 
 void move_after(Schedule& schedule, int worker, std::string_view op, std::string_view target) {
@@ -101,20 +101,20 @@ TEST(Validate, NamesABackwardBeforeItsForward) {
 
 TEST(Validate, NamesAnOpOnTheWrongWorker) {
   Schedule schedule = schedule_of(ScheduleKind::kAmdp, 4, 2, 8, 1);
-  std::erase(schedule.workers[4], op_of("B0.0.0@0"));
-  schedule.workers[0].push_back(op_of("B0.0.0@0"));  // the other group has a minibatch of that name, too
+  std::erase(schedule.workers[4], op_written("B0.0.0@0"));
+  schedule.workers[0].push_back(op_written("B0.0.0@0"));  // the other group has a minibatch of that name, too
   EXPECT_THAT(verdict_on(schedule), HasSubstr("B0.0.0@0 of worker 0 stands there twice"));
   schedule = schedule_of(ScheduleKind::kAmdp, 4, 1, 4, 1);
-  schedule.workers[1].push_back(op_of("F0.0.0@0"));
+  schedule.workers[1].push_back(op_written("F0.0.0@0"));
   EXPECT_THAT(verdict_on(schedule), HasSubstr("F0.0.0@0 of worker 1 does not belong there"));
   schedule = schedule_of(ScheduleKind::kAmdp, 4, 1, 4, 1);
-  schedule.workers[1].push_back(op_of("R0@3"));
+  schedule.workers[1].push_back(op_written("R0@3"));
   EXPECT_THAT(verdict_on(schedule), HasSubstr("R0@3 of worker 1 does not belong there"));
 }
 
 TEST(Validate, NamesAMinibatchThatAPartialRoundDoesNotHave) {
   Schedule schedule = schedule_of(ScheduleKind::kAmdp, 4, 1, 5, 1);
-  schedule.workers[3].push_back(op_of("F0.1.1@0"));
+  schedule.workers[3].push_back(op_written("F0.1.1@0"));
   EXPECT_THAT(verdict_on(schedule), HasSubstr("F0.1.1@0 of worker 3 does not belong there"));
 }
 
@@ -145,7 +145,7 @@ TEST(Validate, RefusesFieldsThatAnOpDoesNotUse) {
         Op{OpKind::kUpdate, 0, 1, 0, 0}, Op{OpKind::kUpdate, 0, 0, 1, 0}}) {
     Schedule schedule = schedule_of(ScheduleKind::kAmdp, 4, 1, 8, 1);
     std::vector<Op>& ops = schedule.workers[0];
-    const Op plain = op.kind == OpKind::kUpdate ? op_of("U0") : op_of("R0@3");
+    const Op plain = op.kind == OpKind::kUpdate ? op_written("U0") : op_written("R0@3");
     std::replace(ops.begin(), ops.end(), plain, op);
     EXPECT_NE(verdict_on(schedule), "valid") << to_string(op);
   }

@@ -60,9 +60,9 @@ TEST(CheckpointNames, NoOtherTextIsOne) {
 }
 
 TEST(WriterTags, ComeBackFromTheirText) {
-  EXPECT_EQ(to_string(WriterTag{.incarnation = 0x1f2e3d4c, .random = 7}), "1f2e3d4c-00000007");
-  EXPECT_TRUE(rc::check([](std::uint32_t incarnation, std::uint32_t random) {
-    const WriterTag writer{.incarnation = incarnation, .random = random};
+  EXPECT_EQ(to_string(WriterTag{.author = 0x1f2e3d4c, .random = 7}), "1f2e3d4c-00000007");
+  EXPECT_TRUE(rc::check([](std::uint32_t author, std::uint32_t random) {
+    const WriterTag writer{.author = author, .random = random};
     RC_ASSERT(parse_writer_tag(to_string(writer)) == writer);
   }));
   for (const char* const text : {"", "1f2e3d4c", "1f2e3d4c-0000000", "1f2e3d4c_00000007", "1f2e3d4-000000007",
@@ -86,7 +86,7 @@ TEST(Paths, AreRebuiltFromTheFieldsOfARecord) {
                         .kind = StateKind::kWeights,
                         .version = {100},
                         .written_by = name_of(3, 1600, 0x9f3a11c2),
-                        .writer = {.incarnation = 0x1f2e3d4c, .random = 0x9a8b7c6d},
+                        .writer = {.author = 0x1f2e3d4c, .random = 0x9a8b7c6d},
                         .size = 0,
                         .sha256 = {},
                         .tensors = {}};
@@ -101,21 +101,20 @@ TEST(Paths, AreRebuiltFromTheFieldsOfARecord) {
 
 // No field of a record is a text, so there is nothing in it that could lead out of the job's directory.
 TEST(Paths, OfAnyRecordStayInsideTheJobsDirectory) {
-  EXPECT_TRUE(
-      rc::check([](std::uint64_t lineage, std::uint32_t nonce, std::uint32_t incarnation, std::uint32_t random) {
-        FileRecord file;
-        file.block = *rc::gen::inRange(0, 200'000);
-        file.kind = static_cast<StateKind>(*rc::gen::inRange(0, 4));
-        file.written_by = name_of(*rc::gen::nonNegative<std::int64_t>(), *rc::gen::nonNegative<std::int64_t>(), nonce);
-        file.writer = {.incarnation = incarnation, .random = random};
-        for (const std::string& path :
-             {path_of(lineage, file), directory_of(lineage, file.written_by),
-              commit_record_path(lineage, file.written_by), manifest_path(lineage, file.written_by, file.writer),
-              ledger_path(lineage, file.written_by.position, file.writer)}) {
-          RC_ASSERT(check_path(path).ok());
-          RC_ASSERT(path.find("..") == std::string::npos);
-        }
-      }));
+  EXPECT_TRUE(rc::check([](std::uint64_t lineage, std::uint32_t nonce, std::uint32_t author, std::uint32_t random) {
+    FileRecord file;
+    file.block = *rc::gen::inRange(0, 200'000);
+    file.kind = static_cast<StateKind>(*rc::gen::inRange(0, 4));
+    file.written_by = name_of(*rc::gen::nonNegative<std::int64_t>(), *rc::gen::nonNegative<std::int64_t>(), nonce);
+    file.writer = {.author = author, .random = random};
+    for (const std::string& path :
+         {path_of(lineage, file), directory_of(lineage, file.written_by), commit_record_path(lineage, file.written_by),
+          manifest_path(lineage, file.written_by, file.writer),
+          ledger_path(lineage, file.written_by.position, file.writer)}) {
+      RC_ASSERT(check_path(path).ok());
+      RC_ASSERT(path.find("..") == std::string::npos);
+    }
+  }));
 }
 
 TEST(Paths, DifferForBlocksOfMoreThanFourDigits) {

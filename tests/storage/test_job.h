@@ -31,7 +31,7 @@ struct TestSave {
   bool reuse = false;  // the parent's files where the state is the same
   std::optional<CatalogEntry> parent = std::nullopt;
   std::optional<double> validation_loss = std::nullopt;
-  std::uint32_t writer = 0;  // incarnation of the process that saves; 0: another one for each generation
+  std::uint32_t writer = 0;  // author in the tags of the process that saves; 0: another one for each generation
   int blocks = 2;
   std::optional<Head> found = std::nullopt;  // CatalogListing::newest when the run of this generation began
 };

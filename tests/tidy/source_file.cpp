@@ -38,8 +38,8 @@ bool is_build_tree_or_hidden(const fs::path& directory) {
 }
 
 bool is_written_by_people(const fs::path& file) {
-  static const std::vector<std::string> extensions = {".h",     ".cpp",  ".hpp", ".cc", ".cxx", ".in",
-                                                      ".cmake", ".json", ".md",  ".py", ".sh"};
+  static const std::vector<std::string> extensions = {".h",  ".cpp",   ".cu",   ".hpp", ".cc", ".cxx",
+                                                      ".in", ".cmake", ".json", ".md",  ".py", ".sh"};
   const std::string directory = file.parent_path().filename().string();
   return std::find(extensions.begin(), extensions.end(), file.extension()) != extensions.end() ||
          file.filename() == "CMakeLists.txt" || directory == "scripts" || directory == ".ci";
@@ -68,7 +68,7 @@ std::string_view SourceFile::folder() const {
 
 bool SourceFile::is_header() const { return path.ends_with(".h") || path.ends_with(".h.in"); }
 
-bool SourceFile::is_cpp() const { return is_header() || path.ends_with(".cpp"); }
+bool SourceFile::is_cpp() const { return is_header() || path.ends_with(".cpp") || path.ends_with(".cu"); }
 
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;

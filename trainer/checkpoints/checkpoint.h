@@ -9,6 +9,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "trainer/model/buffer.h"
+#include "trainer/model/device_memory.h"
 #include "trainer/model/model_config.h"
 #include "trainer/update/update_record.h"
 
@@ -92,7 +93,8 @@ struct StagedCut {
   bool usable = true;          // false: a gradient could not be represented, so there is nothing to resume from
   bool began_drained = false;  // the unfinished window, inside a window only
   std::optional<double> validation_loss;  // of this very state, if it was measured
-  std::vector<StagedStage> stages;        // to be written by this worker
+  std::vector<StagedStage> stages;        // to be written by this worker, in memory of the host
+  Mark is_here{};                         // when it has passed, the bytes of `stages` are
   std::vector<MinibatchLoss> losses;      // of the cut's minibatches that ended on this worker, inside a window only
   std::vector<WindowHistory> history;     // since the last cut that was handed over
 };
@@ -136,7 +138,7 @@ struct ResumePoint {
 
   // Ranges of the window that starts at `position`, ascending, that an earlier generation has run and nobody runs
   // again: their gradients are in the sums already.
-  std::vector<WindowHistory> kept;
+  std::vector<WindowHistory> in_sums;
 
   bool operator==(const ResumePoint&) const = default;
 };

@@ -43,7 +43,7 @@ CheckpointCommitter::CheckpointCommitter(RunFacts run, int workers, storage::Ret
       catalog_(ports),
       parent_(std::move(parent)),
       curve_(curve),
-      incarnation_(std::random_device{}()),
+      author_(std::random_device{}()),
       fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   EVERSTEP_CHECK(fd_ >= 0, "cannot make an event descriptor");
   // Signals are the supervisor's: one that finds a thread where it is not blocked ends the process.
@@ -158,13 +158,13 @@ void CheckpointCommitter::handle(int, const SaveSkipped& skipped) {
 
 // A verdict may reach a worker before it has come to that cut itself, and means nothing to it then.
 bool CheckpointCommitter::answer_again(const CheckpointName& name) {
-  if (settled_ && settled_->checkpoint == name) {
-    publish({settled_, ""});
+  if (concluded_ && concluded_->checkpoint == name) {
+    publish({concluded_, ""});
     return true;
   }
   // Word of an older save that came late must not take the place of the one that is being collected.
-  const bool is_settled = settled_ && name.position < settled_->checkpoint.position;
-  return is_settled || (collection_ && name.position < collection_->name.position);
+  const bool is_concluded = concluded_ && name.position < concluded_->checkpoint.position;
+  return is_concluded || (collection_ && name.position < collection_->name.position);
 }
 
 void CheckpointCommitter::handle(int rank, const ShardSaved& saved) {
@@ -204,7 +204,7 @@ Result<CheckpointCommitter::Committed> CheckpointCommitter::try_commit(const Col
   if (overtaken_) return give_up_at(*overtaken_);
   const auto shards = read_shards(complete);
   if (!shards) return give_up_at(shards.error());
-  const storage::WriterTag writer{incarnation_, std::random_device{}()};
+  const storage::WriterTag writer{author_, std::random_device{}()};
   auto request = assemble_commit(run_, *shards, parent_, writer);
   if (!request) return give_up_at(request.error());
   auto committed = catalog_.commit(*request);
@@ -238,7 +238,7 @@ Result<std::vector<Shard>> CheckpointCommitter::read_shards(const Collection& co
 }
 
 void CheckpointCommitter::conclude(const Collection& complete, Committed committed, double seconds) {
-  settled_ = Verdict{complete.name, Verdict::Kind::kCommitted};
+  concluded_ = Verdict{complete.name, Verdict::Kind::kCommitted};
   {
     const std::scoped_lock lock(mutex_);
     ++counts_.saved;
@@ -246,7 +246,7 @@ void CheckpointCommitter::conclude(const Collection& complete, Committed committ
     last_ = {};
   }
   parent_ = std::move(committed.entry);
-  publish({settled_, event_of(parent_->manifest, seconds)});
+  publish({concluded_, event_of(parent_->manifest, seconds)});
   keep_curve(&committed.ledger);
   clean_up(complete);
 }
@@ -259,7 +259,7 @@ void CheckpointCommitter::keep_curve(const storage::LedgerSegment* committed) {
 }
 
 void CheckpointCommitter::give_up(const CheckpointName& name, const Error& error, Verdict::Kind verdict) {
-  settled_ = Verdict{name, verdict};
+  concluded_ = Verdict{name, verdict};
   {
     const std::scoped_lock lock(mutex_);
     ++counts_.failed;
@@ -269,7 +269,7 @@ void CheckpointCommitter::give_up(const CheckpointName& name, const Error& error
   event.add("step", name.position.value / run_.plan.window).add("position", name.position.value);
   event.add("reason", error.message);
   if (!error.hint.empty()) event.add("hint", error.hint);
-  publish({settled_, event.text()});
+  publish({concluded_, event.text()});
 }
 
 // The shards have served. What is not removed now is an orphan that a later run's clean-up takes.

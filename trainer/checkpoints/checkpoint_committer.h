@@ -53,7 +53,7 @@ class CheckpointCommitter {
                       std::optional<storage::CatalogEntry> parent, CurveSink* curve = nullptr);
   CheckpointCommitter(const CheckpointCommitter&) = delete;
   CheckpointCommitter& operator=(const CheckpointCommitter&) = delete;
-  // Settles what it was told: a checkpoint whose shards are all durable is committed even if a worker died since.
+  // Concludes what it was told: a checkpoint whose shards are all durable is committed even if a worker died since.
   ~CheckpointCommitter();
 
   // What workers said. Never waits.
@@ -68,7 +68,7 @@ class CheckpointCommitter {
   int fd() const { return fd_; }  // readable while there are news
   std::vector<News> take_news();  // never waits
 
-  // Waits until all that it was told is settled.
+  // Waits until all that it was told is concluded.
   void finish();
 
   CheckpointCounts counts() const;
@@ -113,10 +113,10 @@ class CheckpointCommitter {
   std::optional<storage::CatalogEntry> parent_;
   CurveSink* const curve_;
   std::optional<Collection> collection_;
-  std::optional<Verdict> settled_;  // the last one
-  std::optional<Error> overtaken_;  // another run commits to this job: this one saves no more
+  std::optional<Verdict> concluded_;  // the last one
+  std::optional<Error> overtaken_;    // another run commits to this job: this one saves no more
   bool has_told_libraries_ = false;
-  const std::uint32_t incarnation_;
+  const std::uint32_t author_;
 
   const int fd_;
   mutable std::mutex mutex_;

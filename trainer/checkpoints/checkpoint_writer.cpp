@@ -53,11 +53,9 @@ Error last_save_failed() {
 }
 
 CheckpointWriter::CheckpointWriter(WriterSetup setup, storage::CatalogPorts ports, Tell tell)
-    : setup_(std::move(setup)),
-      ports_(ports),
-      tell_(std::move(tell)),
-      incarnation_(std::random_device{}()),
-      thread_([this] { run(); }) {}
+    : setup_(std::move(setup)), ports_(ports), tell_(std::move(tell)), author_(std::random_device{}()), thread_([this] {
+        run();
+      }) {}
 
 CheckpointWriter::~CheckpointWriter() {
   break_off();
@@ -123,13 +121,14 @@ void CheckpointWriter::run() {
     save_part(cut);
     const auto verdict = await_verdict();
     if (!verdict) return;
-    settle(*verdict);
+    conclude(*verdict);
   }
 }
 
 // Another worker may have failed meanwhile: then there is a verdict already, and nothing to tell.
 void CheckpointWriter::save_part(const StagedCut& cut) {
   const auto start = Clock::now();
+  wait_for(cut.is_here);
   const storage::CheckpointName name = name_of(cut, setup_.generation);
   const auto shard = caught([&] { return write(cut); });
   {
@@ -240,7 +239,7 @@ std::optional<Verdict::Kind> CheckpointWriter::await_verdict() {
   return closing_ ? std::nullopt : verdict_;
 }
 
-void CheckpointWriter::settle(Verdict::Kind verdict) {
+void CheckpointWriter::conclude(Verdict::Kind verdict) {
   if (verdict == Verdict::Kind::kCommitted) {
     predecessor_ = name_;
     predecessor_files_ = std::exchange(files_, {});
@@ -274,6 +273,6 @@ bool CheckpointWriter::is_broken_off() {
   return closing_ || verdict_.has_value();
 }
 
-storage::WriterTag CheckpointWriter::new_tag() const { return {incarnation_, std::random_device{}()}; }
+storage::WriterTag CheckpointWriter::new_tag() const { return {author_, std::random_device{}()}; }
 
 }  // namespace everstep::trainer

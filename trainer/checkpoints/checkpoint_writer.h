@@ -77,7 +77,7 @@ class CheckpointWriter final : public CheckpointSink {
   storage::Shard shard_of(const StagedCut& cut, std::vector<storage::FileRecord> files);
   const storage::FileRecord* reusable(const storage::FileRecord& wanted) const;
   std::optional<Verdict::Kind> await_verdict();
-  void settle(Verdict::Kind verdict);
+  void conclude(Verdict::Kind verdict);
   void remove_files(const storage::CheckpointName& name);
   bool is_broken_off();
   storage::WriterTag new_tag() const;
@@ -85,7 +85,7 @@ class CheckpointWriter final : public CheckpointSink {
   const WriterSetup setup_;
   storage::CatalogPorts ports_;
   const Tell tell_;
-  const std::uint32_t incarnation_;
+  const std::uint32_t author_;
 
   // Of the writing thread alone.
   std::optional<storage::CheckpointName> predecessor_;  // committed last, by this run

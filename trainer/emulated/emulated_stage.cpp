@@ -22,7 +22,7 @@ class EmulatedStage final : public StageCompute {
 
   Result<Output> evaluate(std::int64_t, Buffer) override { return compute(); }
 
-  bool take_overflow(int) override { return false; }
+  Noted<bool> take_overflow(int) override { return false; }
 
  private:
   Output compute() const {

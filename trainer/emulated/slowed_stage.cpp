@@ -22,7 +22,7 @@ class SlowedStage final : public StageCompute {
   Result<Output> evaluate(std::int64_t index, Buffer input) override {
     return slowly([&] { return stage_->evaluate(index, std::move(input)); });
   }
-  bool take_overflow(int parity) override { return stage_->take_overflow(parity); }
+  Noted<bool> take_overflow(int parity) override { return stage_->take_overflow(parity); }
 
  private:
   template <typename Function>

@@ -31,7 +31,7 @@ Status CopyKeeper::check_guards(const TrainOptions& options, const scheduler::Sc
 }
 
 CopyKeeper::CopyKeeper(Transport& transport, const TrainOptions& options, const scheduler::Schedule& shape,
-                       const std::vector<StageLayout>& layouts, StateCopies& copies)
+                       const std::vector<StageLayout>& layouts, StateCopies& copies, DeviceMemory& memory)
     : transport_(transport), options_(options), shape_(shape), copies_(copies) {
   std::vector<GuardedStage> guarded;
   for (std::size_t stage = 0; stage < options.guards.size(); ++stage) {
@@ -39,7 +39,7 @@ CopyKeeper::CopyKeeper(Transport& transport, const TrainOptions& options, const 
     const bool is_guard = std::find(guards.begin(), guards.end(), transport.worker()) != guards.end();
     if (is_guard) guarded.push_back({static_cast<int>(stage), layouts[stage]});
   }
-  copies_.begin(options.model, guarded);
+  copies_.begin(options.model, guarded, memory);
 }
 
 int CopyKeeper::sender_of(int stage) const {

@@ -23,7 +23,7 @@ class CopyKeeper {
 
   // `layouts` is per stage. All that is given must outlive it.
   CopyKeeper(Transport& transport, const TrainOptions& options, const scheduler::Schedule& shape,
-             const std::vector<StageLayout>& layouts, StateCopies& copies);
+             const std::vector<StageLayout>& layouts, StateCopies& copies, DeviceMemory& memory);
 
   // A version that is new here. Never waits. Until keep_newest() the bytes of `owned` must not change.
   void add(ResumePoint resume, std::vector<StagedStage> owned);

@@ -43,10 +43,10 @@ FrameHeader Worker::activation_header(FrameHeader header, const EvaluationOp& op
   return header;
 }
 
-Result<double> Worker::evaluate_one(const FrameHeader& header, const EvaluationOp& op) {
+Result<Noted<double>> Worker::evaluate_one(const FrameHeader& header, const EvaluationOp& op) {
   Buffer input;
   if (op.stage > 0) {
-    input = allocate_scratch(options_.model.boundary_bytes());
+    input = memory_.allocate_scratch(options_.model.boundary_bytes());
     FrameHeader expected = activation_header(header, op, op.stage - 1);
     expected.length = input.size;
     const int from = shape_.worker_of(op.group, op.pipeline, op.stage - 1);
@@ -80,12 +80,15 @@ Result<std::vector<UpdateRecord>> Worker::evaluate_range(std::int64_t begin, std
   FrameHeader header = job_of(options_);
   header.window = version_.value;
   header.version = version_;
-  UpdateRecord record;
+  std::vector<NotedLoss> losses_here;
   for (const EvaluationOp& op : evaluation_ops(shape_, begin, end, transport_.worker())) {
     const auto loss = evaluate_one(header, op);
     if (!loss) return loss.error();
-    if (op.stage == last_stage) record.losses.push_back({static_cast<int>(op.minibatch), *loss});
+    if (op.stage == last_stage) losses_here.push_back({static_cast<int>(op.minibatch), *loss});
   }
+  memory_.wait_gathered();
+  UpdateRecord record;
+  for (const NotedLoss& each : losses_here) record.losses.push_back({each.minibatch, each.loss.value()});
   std::vector<RecordCapacity> capacities;
   for (int worker = 0; worker < plan_workers(); ++worker) {
     const std::vector<EvaluationOp> ops = evaluation_ops(shape_, begin, end, worker);

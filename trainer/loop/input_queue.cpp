@@ -28,7 +28,7 @@ FrameHeader header_of(const Op& op, const FrameHeader& job) {
 
 }  // namespace
 
-InputOrigin input_of(const Schedule& schedule, int worker, const Op& op, const FrameHeader& job) {
+InputSource input_of(const Schedule& schedule, int worker, const Op& op, const FrameHeader& job) {
   if (!is_compute(op)) return {};
   Op producer = op;
   producer.stage += op.kind == OpKind::kForward ? -1 : 1;
@@ -43,8 +43,9 @@ OutputTarget output_of(const Schedule& schedule, int worker, const Op& op, const
   return {schedule.worker_of(schedule.group_of(worker), schedule.pipeline_of(op), next_stage), header_of(op, job)};
 }
 
-InputQueue::InputQueue(Transport& transport, const OpStream& stream, const FrameHeader& job, std::size_t bytes)
-    : transport_(transport), stream_(stream), job_(job), bytes_(bytes) {}
+InputQueue::InputQueue(Transport& transport, const OpStream& stream, const FrameHeader& job, std::size_t bytes,
+                       DeviceMemory& memory)
+    : transport_(transport), stream_(stream), job_(job), bytes_(bytes), memory_(memory) {}
 
 void InputQueue::post_ahead(std::int64_t index, const SuperRounds::Place& last_certain, Version version) {
   if (index > scanned_) scanned_ = index;
@@ -54,20 +55,20 @@ void InputQueue::post_ahead(std::int64_t index, const SuperRounds::Place& last_c
     const SuperRounds::Place place{op.window, op.round};
     if (place > last_certain) return;
     if (is_compute(op)) furthest_ = std::max(furthest_.value_or(place), place);
-    InputOrigin origin = input_of(stream_.pattern(), transport_.worker(), op, job_);
-    if (origin.from < 0) continue;
-    origin.header.length = bytes_;
-    origin.header.version = version;
-    Buffer buffer = allocate_scratch(bytes_);
-    const ReceiveId receive = transport_.post_receive(origin.from, Channel::kTensors, origin.header, buffer);
+    InputSource source = input_of(stream_.pattern(), transport_.worker(), op, job_);
+    if (source.from < 0) continue;
+    source.header.length = bytes_;
+    source.header.version = version;
+    Buffer buffer = memory_.allocate_scratch(bytes_);
+    const ReceiveId receive = transport_.post_receive(source.from, Channel::kTensors, source.header, buffer);
     posted_.push_back({scanned_, receive, std::move(buffer)});
   }
 }
 
 Result<Buffer> InputQueue::take(std::int64_t index, std::chrono::milliseconds timeout) {
   if (posted_.empty() || posted_.front().index != index) {
-    const InputOrigin origin = input_of(stream_.pattern(), transport_.worker(), stream_.at(index), job_);
-    EVERSTEP_CHECK(origin.from < 0, "an input that was never asked for: " + to_string(stream_.at(index)));
+    const InputSource source = input_of(stream_.pattern(), transport_.worker(), stream_.at(index), job_);
+    EVERSTEP_CHECK(source.from < 0, "an input that was never asked for: " + to_string(stream_.at(index)));
     return Buffer{};
   }
   EVERSTEP_TRY(transport_.wait(posted_.front().receive, timeout));

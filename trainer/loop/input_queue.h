@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "trainer/loop/op_stream.h"
+#include "trainer/model/device_memory.h"
 #include "trainer/recovery/super_rounds.h"
 #include "trainer/wire/transport.h"
 
@@ -14,7 +15,7 @@ namespace everstep::trainer {
 
 // The worker that makes the input of a forward or backward, and what its frame says. Inputs of stage 0's forward and of
 // the last stage's backward are made at home: from < 0.
-struct InputOrigin {
+struct InputSource {
   int from = -1;
   FrameHeader header;
 };
@@ -23,8 +24,9 @@ struct InputOrigin {
 // peer sends them).
 class InputQueue {
  public:
-  // `stream` must outlive it. Every tensor has `bytes` bytes.
-  InputQueue(Transport& transport, const OpStream& stream, const FrameHeader& job, std::size_t bytes);
+  // `stream` and `memory`, where the tensors are to be, must outlive it. Every tensor has `bytes` bytes.
+  InputQueue(Transport& transport, const OpStream& stream, const FrameHeader& job, std::size_t bytes,
+             DeviceMemory& memory);
 
   // Posts receives for ops from `index` on, a few ahead, but none for super-rounds after `last_certain`, which a stop
   // may yet cancel. `version` is that of the weights before op `index`.
@@ -48,12 +50,13 @@ class InputQueue {
   const OpStream& stream_;
   FrameHeader job_;
   std::size_t bytes_;
+  DeviceMemory& memory_;
   std::int64_t scanned_ = 0;  // ops looked at so far
   std::optional<SuperRounds::Place> furthest_;
   std::deque<Posted> posted_;
 };
 
-InputOrigin input_of(const scheduler::Schedule& schedule, int worker, const scheduler::Op& op, const FrameHeader& job);
+InputSource input_of(const scheduler::Schedule& schedule, int worker, const scheduler::Op& op, const FrameHeader& job);
 
 // Where the output of a forward or backward goes, and its frame. to < 0 when nobody needs it: the last stage's forward
 // and stage 0's backward.

@@ -39,7 +39,7 @@ Result<TrainResult> train_as(Worker& worker, const TrainOptions& options, const 
   result.end = end;
   if (end == RunEnd::kAllSteps || end == RunEnd::kSaveAndEnd) result.saved = worker.save_at_end(measured);
   result.validation_loss = validation_loss;
-  result.held = worker.take_held_state();
+  result.state = worker.take_end_state();
   return result;
 }
 
@@ -52,6 +52,7 @@ Result<TrainResult> train(const TrainOptions& options, const DataSource& data, T
   if (hooks.on_begin) hooks.on_begin();
   auto result = train_as(**made, options, data, hooks);
   if (!result) (*made)->refuse_group_stop();
+  (*made)->bring_copies_home();
   return result;
 }
 

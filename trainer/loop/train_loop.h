@@ -16,8 +16,9 @@
 #include "trainer/checkpoints/checkpoint.h"
 #include "trainer/loop/flight_recorder.h"
 #include "trainer/loop/stop_requests.h"
+#include "trainer/model/device_memory.h"
 #include "trainer/model/stage_compute.h"
-#include "trainer/recovery/held_state.h"
+#include "trainer/recovery/end_state.h"
 #include "trainer/recovery/state_copies.h"
 #include "trainer/update/anomaly.h"
 #include "trainer/update/learning_rate.h"
@@ -29,12 +30,12 @@ namespace everstep::trainer {
 
 // A minibatch that is not run: what it adds to its window's gradient is in the sums already, or it adds nothing. Its
 // ops stand in the schedule as ever and pass zeros on, so that nothing else changes.
-struct SettledMinibatch {
+struct BlankMinibatch {
   Position position;
   double loss = 0;        // counts as its loss
   bool left_out = false;  // it adds nothing, and history says so
 
-  bool operator==(const SettledMinibatch&) const = default;
+  bool operator==(const BlankMinibatch&) const = default;
 };
 
 struct TrainOptions {
@@ -54,7 +55,7 @@ struct TrainOptions {
   CheckpointPolicy checkpoints;       // needs hooks.checkpoints
   std::optional<ResumePoint> resume;  // needs hooks.restore; nothing: from initial weights
 
-  std::vector<SettledMinibatch> settled;  // positions ascending; those of resume->kept need not be named
+  std::vector<BlankMinibatch> blanks;  // positions ascending; those of resume->in_sums need not be named
   AnomalyPolicy anomalies;
 
   // How long a group that lost nobody may take to stop by itself after a death in another one
@@ -66,7 +67,7 @@ struct TrainOptions {
   std::vector<std::vector<int>> guards;
 
   // Windows between comparisons of the replicas' weights; 1 finds every flipped bit before an update can spread what it
-  // did. 0: never. Needs hooks.hash_weights.
+  // did. 0: never. On the host it needs hooks.hash_weights.
   std::int64_t compare_replicas_every = 0;
 
   std::uint64_t lineage = 0;
@@ -99,7 +100,7 @@ struct TrainHooks {
   std::function<void(const StageLayout&, const Buffer& weights)> initialise_weights;
   std::function<void(const StageLayout&, const Buffer& master)> initialise_master;
   // On every worker, after each update. The first call of a run comes when all workers have met at an update exchange:
-  // every one of them has the base in place, which may then be forgotten.
+  // every one of them has the origin in place, which may then be forgotten.
   std::function<void(const StepReport&)> on_step;
   std::function<void()> on_begin;  // the state is in place and the first op comes
   std::function<void(std::int64_t step, double loss)> on_validation;
@@ -108,11 +109,16 @@ struct TrainHooks {
   std::function<void(int stage, const StageLayout&, const Buffer& weights)> on_end;  // final weights of each chunk
   CheckpointSink* checkpoints = nullptr;
 
+  // Where training happens; nothing: on the host. Must outlive train(). The transport must be able to carry what lies
+  // there (trainer/staging). Whatever hooks are given and what train() leaves behind lies on the host; only make_stage
+  // is given memory of the device.
+  DeviceMemory* device = nullptr;
+
   // Fills the buffers of `state` that are not empty from the checkpoint to resume from, on every worker and for every
   // chunk it holds.
   std::function<Status(const StageLayout&, const StageState& state)> restore;
 
-  std::function<std::uint64_t(const Buffer& weights)> hash_weights;
+  std::function<std::uint64_t(const Buffer& weights)> hash_weights;  // on the host; a device hashes by itself
   // On every worker, before train() fails with kDataLoss because of it.
   std::function<void(const WrongReplica&)> on_wrong_replica;
   // The same of a window that stops the run (options.anomalies).
@@ -121,7 +127,7 @@ struct TrainHooks {
   FlightRecorder* recorder = nullptr;
 
   // Where owner state is kept for recovery from memory, on every worker or on none; nullptr: it is not. From the first
-  // call of on_step on the base is among what all workers together have in here, and may be forgotten elsewhere.
+  // call of on_step on the origin is among what all workers together have in here, and may be forgotten elsewhere.
   StateCopies* copies = nullptr;
 };
 
@@ -129,7 +135,7 @@ enum class RunEnd : std::uint8_t {
   kAllSteps,    // there is nothing left to do
   kSaveAndEnd,  // WindowStop::kSaveAndEnd
   kHandOver,    // WindowStop::kHandOver, or inside a window
-  kGroupStop,   // a worker of another group died; what this group has run of the window is in `held`
+  kGroupStop,   // a worker of another group died; what this group has run of the window is in `state`
 };
 
 struct TrainResult {
@@ -139,7 +145,7 @@ struct TrainResult {
   StepReport last;
   std::optional<double> validation_loss;  // the last one measured
   Status saved;    // with options.checkpoints.at_end, unless handing over: whether the end is in a checkpoint
-  HeldState held;  // what this worker has at the end
+  EndState state;  // what this worker has at the end
 };
 
 // Trains as worker `transport.worker()` (group * depth + device), from initial weights, a checkpoint or what was moved

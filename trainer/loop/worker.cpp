@@ -1,22 +1,16 @@
 #include "trainer/loop/worker.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <utility>
 
+#include "trainer/update/host_memory.h"
 #include "trainer/update/sums.h"
 
 namespace everstep::trainer {
 
 using scheduler::Op;
 using scheduler::OpKind;
-
-namespace {
-
-void swap_bytes(const Buffer& a, const Buffer& b) { std::swap_ranges(a.data, a.data + a.size, b.data); }
-
-}  // namespace
 
 Result<std::unique_ptr<Worker>> Worker::make(const TrainOptions& options, const DataSource& data, Transport& transport,
                                              const TrainHooks& hooks) {
@@ -55,12 +49,13 @@ Worker::Worker(const TrainOptions& options, Transport& transport, const TrainHoo
     : options_(options),
       transport_(transport),
       hooks_(hooks),
+      memory_(hooks.device != nullptr ? *hooks.device : host_memory()),
       shape_(std::move(shape)),
-      reduction_(transport, shape_, options.accumulation, job_of(options)),
+      reduction_(transport, shape_, options.accumulation, job_of(options), memory_),
       own_recorder_(kOpsKept),
       recorder_(hooks.recorder != nullptr ? *hooks.recorder : own_recorder_),
       rounds_(options.resume ? options.resume->position : Position{0}, options.schedule.window, super_round()),
-      settled_(options.settled) {}
+      blanks_(options.blanks) {}
 
 FrameHeader Worker::job_of(const TrainOptions& options) {
   FrameHeader header;
@@ -80,10 +75,10 @@ Status Worker::prepare(const DataSource& data) {
     if (!chunk) return chunk.error();
     chunks_.push_back(std::move(chunk).value());
   }
-  if (options_.resume && !options_.resume->finite) chunks_.front().overflowed[version_.value % 2] = true;
-  if (options_.anomalies.stops) origins_.emplace(options_.model.precision);
-  // A window of which ranges were kept has sums that belong to no position inside it.
-  if (!has_kept(updates())) {
+  if (options_.resume && !options_.resume->finite) chunks_.front().overflowed[version_.value % 2].add(true);
+  if (options_.anomalies.stops) sources_.emplace();
+  // Group sums belong to no position inside their window.
+  if (!has_sums_of(updates())) {
     expect_capture(updates(), first_cut_inside(options_.checkpoints, 0, rounds_from(first_minibatch_)));
   }
   EVERSTEP_TRY(begin_copies());
@@ -96,21 +91,21 @@ Result<Worker::Chunk> Worker::make_chunk(int stage, const DataSource& data) {
   Chunk chunk;
   chunk.stage = stage;
   const StageLayout& layout = layouts_[stage];
-  chunk.memory.weights = allocate_zeroed(layout.elements * options_.model.weight_bytes());
+  chunk.memory.weights = memory_.allocate_zeroed(layout.elements * options_.model.weight_bytes());
   const std::size_t gradient_bytes = layout.elements * sum_bytes(options_.accumulation);
-  chunk.memory.gradients[0] = allocate_zeroed(gradient_bytes);
+  chunk.memory.gradients[0] = memory_.allocate_zeroed(gradient_bytes);
   chunk.memory.gradients[1] =
-      shape_.two_windows_meet(stage) ? allocate_zeroed(gradient_bytes) : chunk.memory.gradients[0];
-  if (options_.stash) chunk.previous_weights = allocate_zeroed(chunk.memory.weights.size);
+      shape_.two_windows_meet(stage) ? memory_.allocate_zeroed(gradient_bytes) : chunk.memory.gradients[0];
+  if (options_.stash) chunk.previous_weights = memory_.allocate_zeroed(chunk.memory.weights.size);
   if (owns(stage)) {
     const bool has_master = options_.model.precision == Precision::kBf16;
-    chunk.optimizer =
-        std::make_unique<StageOptimizer>(layout, options_.model.precision, options_.accumulation, options_.adam,
-                                         has_master ? allocate_zeroed(layout.elements * sizeof(float)) : Buffer{});
+    Buffer master = has_master ? memory_.allocate_zeroed(layout.elements * sizeof(float)) : Buffer{};
+    chunk.optimizer = std::make_unique<StageOptimizer>(layout, options_.model.precision, options_.accumulation,
+                                                       options_.adam, std::move(master), memory_);
   }
   EVERSTEP_TRY(fill_chunk(chunk));
-  chunk.compute =
-      hooks_.make_stage({options_.model, layout, chunk.memory, options_.accumulation, options_.schedule.window, &data});
+  chunk.compute = hooks_.make_stage(
+      {options_.model, layout, chunk.memory, options_.accumulation, options_.schedule.window, &data, &memory_});
   return chunk;
 }
 
@@ -137,7 +132,8 @@ Status Worker::run(std::int64_t windows) {
   auto stream = OpStream::make(request, transport_.worker());
   if (!stream) return stream.error();
   stream_ = std::make_unique<OpStream>(*std::move(stream));
-  inputs_ = std::make_unique<InputQueue>(transport_, *stream_, job_of(options_), options_.model.boundary_bytes());
+  inputs_ =
+      std::make_unique<InputQueue>(transport_, *stream_, job_of(options_), options_.model.boundary_bytes(), memory_);
   for (std::int64_t index = 0; index < stream_->size(); ++index) {
     EVERSTEP_TRY(wait_to_start(op_at(index)));
     if (index >= stream_->size() || nothing_is_left()) break;
@@ -164,10 +160,25 @@ Status Worker::advance_others() {
   return advanced ? advanced : go_on_in_group(advanced.error());
 }
 
+// A device tells by itself how long it took, when it has come so far.
 void Worker::count_time(const OpRecord& record) {
-  const Tick time = record.end - record.started;
+  if (!span_) return count_time(record.op, record.end - record.started);
+  span_->end();
+  timed_ops_.push_back({record.op, std::move(span_)});
+}
+
+void Worker::count_time(const Op& op, Tick time) {
   busy_ += time;
-  if (settled_at(stream_->position_of(record.op)) == nullptr) chunk_of(record.op.stage).clock.add(record.op.kind, time);
+  if (blank_at(stream_->position_of(op)) == nullptr) chunk_of(op.stage).clock.add(op.kind, time);
+}
+
+void Worker::count_ended_spans() {
+  while (!timed_ops_.empty()) {
+    const auto time = timed_ops_.front().span->length();
+    if (!time) return;
+    count_time(timed_ops_.front().op, *time);
+    timed_ops_.pop_front();
+  }
 }
 
 Status Worker::run_op(std::int64_t index, const Op& op) {
@@ -194,11 +205,11 @@ Status Worker::forward(std::int64_t index, const Op& op) {
   auto input = take_input(index);
   if (!input) return input.error();
   const Position position = stream_->position_of(op);
-  const bool finite_input = !origins_ || origins_->is_finite(*input);
+  const Noted<bool> bad_input = not_finite(*input);
   auto output = forward_through(chunk, position, *std::move(input));
   if (!output) return output.error();
-  if (origins_ && settled_at(position) == nullptr) {
-    origins_->forward({op.window, op.stage, position}, finite_input, output->tensor, std::isfinite(output->loss));
+  if (sources_ && blank_at(position) == nullptr) {
+    sources_->forward({op.window, op.stage, position}, {bad_input, not_finite(output->tensor)}, output->loss);
   }
   if (op.stage == shape_.placement.stages() - 1) {
     const auto minibatch = static_cast<int>(position.value - op.window * options_.schedule.window);
@@ -209,8 +220,8 @@ Status Worker::forward(std::int64_t index, const Op& op) {
 }
 
 Result<StageCompute::Output> Worker::forward_through(Chunk& chunk, Position position, Buffer input) {
-  if (const SettledMinibatch* settled = settled_at(position)) {
-    return StageCompute::Output{allocate_zeroed(options_.model.boundary_bytes()), settled->loss};
+  if (const BlankMinibatch* blank = blank_at(position)) {
+    return StageCompute::Output{memory_.allocate_zeroed(options_.model.boundary_bytes()), blank->loss};
   }
   chunk.forward_version[position.value] = version_;
   return chunk.compute->forward(position, std::move(input));
@@ -221,8 +232,8 @@ Status Worker::backward(std::int64_t index, const Op& op) {
   auto gradient = take_input(index);
   if (!gradient) return gradient.error();
   const Position position = stream_->position_of(op);
-  if (settled_at(position) != nullptr) {
-    send_output(op, allocate_zeroed(options_.model.boundary_bytes()));
+  if (blank_at(position) != nullptr) {
+    send_output(op, memory_.allocate_zeroed(options_.model.boundary_bytes()));
     return {};
   }
   const auto forward = chunk.forward_version.extract(position.value);
@@ -230,27 +241,36 @@ Status Worker::backward(std::int64_t index, const Op& op) {
   const std::int64_t staleness = version_.value - forward.mapped().value;
   EVERSTEP_CHECK(staleness == 0 || staleness == 1, "weights changed twice between forward and " + to_string(op));
   const bool stashed = options_.stash && staleness == 1;
-  const bool finite_input = !origins_ || origins_->is_finite(*gradient);
-  if (stashed) swap_bytes(chunk.memory.weights, chunk.previous_weights);
+  const Noted<bool> bad_input = not_finite(*gradient);
+  if (stashed) memory_.swap(chunk.memory.weights, chunk.previous_weights);
   auto input_gradient = chunk.compute->backward(position, *std::move(gradient), parity_of(op));
-  if (stashed) swap_bytes(chunk.memory.weights, chunk.previous_weights);
+  if (stashed) memory_.swap(chunk.memory.weights, chunk.previous_weights);
   if (!input_gradient) return input_gradient.error();
-  const bool overflowed = chunk.compute->take_overflow(parity_of(op));
-  chunk.overflowed[parity_of(op)] |= overflowed;
-  if (origins_) origins_->backward({op.window, op.stage, position}, finite_input, *input_gradient, !overflowed);
+  const Noted<bool> overflowed = chunk.compute->take_overflow(parity_of(op));
+  chunk.overflowed[parity_of(op)].add(overflowed);
+  if (sources_) {
+    sources_->backward({op.window, op.stage, position}, {bad_input, not_finite(*input_gradient)}, overflowed);
+  }
   send_output(op, *std::move(input_gradient));
   return {};
 }
 
-const SettledMinibatch* Worker::settled_at(Position position) const {
-  const auto found = std::ranges::lower_bound(settled_, position, {}, &SettledMinibatch::position);
-  return found != settled_.end() && found->position == position ? &*found : nullptr;
+// Nobody looks where no anomaly stops the run.
+Noted<bool> Worker::not_finite(const Buffer& tensor) const {
+  if (!sources_ || tensor.empty()) return false;
+  return memory_.not_finite(options_.model.precision, tensor);
+}
+
+const BlankMinibatch* Worker::blank_at(Position position) const {
+  const auto found = std::ranges::lower_bound(blanks_, position, {}, &BlankMinibatch::position);
+  return found != blanks_.end() && found->position == position ? &*found : nullptr;
 }
 
 Result<Buffer> Worker::take_input(std::int64_t index) {
   auto input = inputs_->take(index, patience());
   if (!input && go_on_in_group(input.error())) input = inputs_->take(index, patience());
   recorder_.input_ready(hooks_.now());
+  span_ = memory_.begin_span();
   return input;
 }
 
@@ -269,7 +289,9 @@ std::int64_t Worker::last_certain_window() const {
 
 void Worker::hand_over_weights() const {
   if (!hooks_.on_end) return;
-  for (const Chunk& chunk : chunks_) hooks_.on_end(chunk.stage, layouts_[chunk.stage], chunk.memory.weights);
+  for (const Chunk& chunk : chunks_) {
+    hooks_.on_end(chunk.stage, layouts_[chunk.stage], memory_.fetch(chunk.memory.weights));
+  }
 }
 
 }  // namespace everstep::trainer

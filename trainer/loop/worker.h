@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,7 +26,27 @@ struct ExpectedCapture {
   std::int64_t window = 0;
   int round = 0;
   int chunks_left = 0;  // whose Capture is still to come
+  NotedFlags overflowed;
   StagedCut cut;
+};
+
+// MinibatchLoss, as soon as it is known.
+struct NotedLoss {
+  int minibatch = 0;
+  Noted<double> loss;
+};
+
+// A forward or backward that a device is given, and how long it works on it.
+struct TimedOp {
+  scheduler::Op op;
+  std::unique_ptr<DeviceSpan> span;
+};
+
+// The part of an UpdateRecord that is computed where the chunks are, stages ascending.
+struct NotedRecord {
+  NotedFlags overflowed;
+  std::vector<Noted<double>> sums_of_squares;
+  std::vector<Noted<std::uint64_t>> weight_hashes;
 };
 
 // One worker's state and the ops on it: what train() interprets a schedule with. The options, transport and hooks must
@@ -56,6 +77,9 @@ class Worker {
   // After the last run(): waits until all that guard have copies of the newest version.
   Status end_copies();
 
+  // When nothing runs any more, in whatever way it ended: what hooks.copies keep lies on the host from now on.
+  void bring_copies_home() const;
+
   // After a failure: if it is a death in another group, those of this one need not wait for this worker's word.
   void refuse_group_stop();
 
@@ -69,7 +93,7 @@ class Worker {
   void hand_over_weights() const;
 
   // What this worker has when nothing runs any more. Nothing but the destructor may follow.
-  HeldState take_held_state();
+  EndState take_end_state();
 
  protected:
   Worker(const TrainOptions& options, Transport& transport, const TrainHooks& hooks, scheduler::Schedule shape);
@@ -90,10 +114,10 @@ class Worker {
   struct Chunk {
     int stage = 0;
     ChunkMemory memory;
-    Buffer previous_weights;           // of the version before, with options.stash only
-    Buffer next_weights;               // from a live checkpoint, until the first update puts them in place
-    Buffer steady_weights;             // on the owner, with options.stash and copies only: what no backward swaps
-    std::array<bool, 2> overflowed{};  // by window parity: a gradient could not be added
+    Buffer previous_weights;                 // of the version before, with options.stash only
+    Buffer next_weights;                     // from a live checkpoint, until the first update puts them in place
+    Buffer steady_weights;                   // on the owner, with options.stash and copies only: what no backward swaps
+    std::array<NotedFlags, 2> overflowed{};  // by window parity: a gradient could not be added
     std::unique_ptr<StageCompute> compute;
     std::unique_ptr<StageOptimizer> optimizer;        // on the owner only
     std::map<std::int64_t, Version> forward_version;  // by position, of the minibatches in flight
@@ -108,13 +132,17 @@ class Worker {
 
   Status run_op(std::int64_t index, const scheduler::Op& op);
   void count_time(const OpRecord& record);
+  void count_time(const scheduler::Op& op, Tick time);
+  void count_ended_spans();
   Status forward(std::int64_t index, const scheduler::Op& op);
   Result<StageCompute::Output> forward_through(Chunk& chunk, Position position, Buffer input);
   Status backward(std::int64_t index, const scheduler::Op& op);
   Status update(const scheduler::Op& op);
 
+  Noted<bool> not_finite(const Buffer& tensor) const;
+
   // Null if the minibatch is to be run.
-  const SettledMinibatch* settled_at(Position position) const;
+  const BlankMinibatch* blank_at(Position position) const;
 
   Result<Buffer> take_input(std::int64_t index);
   void send_output(const scheduler::Op& op, Buffer output);
@@ -126,11 +154,12 @@ class Worker {
                                                   std::int64_t end, int worker);
   Result<std::vector<UpdateRecord>> evaluate_range(std::int64_t begin, std::int64_t end);
   static FrameHeader activation_header(FrameHeader header, const EvaluationOp& op, int stage);
-  Result<double> evaluate_one(const FrameHeader& header, const EvaluationOp& op);
+  Result<Noted<double>> evaluate_one(const FrameHeader& header, const EvaluationOp& op);
 
   // worker_checkpoint.cpp
   void start_from(const ResumePoint& resume);
-  Status fill_chunk(Chunk& chunk) const;
+  Status fill_chunk(Chunk& chunk);
+  Status fill_on_host(const Chunk& chunk, const StageState& state) const;
   bool writes(int stage) const;
   int rounds_from(std::int64_t first_minibatch) const;
   std::int64_t super_round() const { return std::int64_t{shape_.depth()} * options_.schedule.width; }
@@ -145,7 +174,10 @@ class Worker {
   void adopt_next_weights();
 
   void stash_weights();
-  UpdateRecord record_of(std::int64_t window);
+  NotedRecord note_record(std::int64_t window);
+  Noted<std::uint64_t> hash_of(const Buffer& weights) const;
+  UpdateRecord record_of(std::int64_t window, const NotedRecord& noted);
+  std::vector<MinibatchLoss> take_losses(std::int64_t window);
   void apply(const UpdateDecision& decision, std::int64_t window);
   bool compares_replicas(std::int64_t window) const;
   Status check_replicas(const std::vector<UpdateRecord>& records, std::int64_t window) const;
@@ -186,7 +218,7 @@ class Worker {
   Status sum_in_group(int round);
   std::vector<WindowHistory> ranges_run_by_group(int rounds, const std::vector<double>& losses) const;
   std::chrono::milliseconds patience() const;
-  bool has_kept(std::int64_t window) const;
+  bool has_sums_of(std::int64_t window) const;
 
   // worker_copies.cpp
   Status begin_copies();
@@ -196,6 +228,7 @@ class Worker {
   const TrainOptions& options_;
   Transport& transport_;
   const TrainHooks& hooks_;
+  DeviceMemory& memory_;
   scheduler::Schedule shape_;         // who is where; its lists are those of the first window
   std::vector<StageLayout> layouts_;  // per stage
   std::vector<RecordCapacity> capacities_;
@@ -207,12 +240,14 @@ class Worker {
   std::unique_ptr<OpStream> stream_;
   std::unique_ptr<InputQueue> inputs_;
   Version version_;
-  std::int64_t applied_ = 0;                                   // updates that were not skipped
-  std::int64_t skipped_in_a_row_ = 0;                          // the last ones
-  std::map<std::int64_t, std::vector<MinibatchLoss>> losses_;  // by window
-  std::optional<OriginWatch> origins_;                         // where anomalies stop the run
+  std::int64_t applied_ = 0;                               // updates that were not skipped
+  std::int64_t skipped_in_a_row_ = 0;                      // the last ones
+  std::map<std::int64_t, std::vector<NotedLoss>> losses_;  // by window
+  std::optional<SourceWatch> sources_;                     // where anomalies stop the run
   NormHistory norms_;
-  Tick busy_ = 0;  // since the last exchange
+  std::unique_ptr<DeviceSpan> span_;  // of the op at hand, from the moment its input is there
+  std::deque<TimedOp> timed_ops_;     // of which it is not known yet how long they take
+  Tick busy_ = 0;                     // since the last exchange
   Tick last_exchange_ = 0;
   SuperRounds rounds_;
   std::int64_t started_ = -1;  // the highest super-round
@@ -225,7 +260,7 @@ class Worker {
   bool spoke_to_group_ = false;             // because of a death in another one
   bool group_stop_ = false;                 // last_round_ is this group's own
   Tick group_stop_limit_ = 0;               // when it must be reached
-  std::vector<SettledMinibatch> settled_;   // positions ascending
+  std::vector<BlankMinibatch> blanks_;      // positions ascending
   TrainResult result_;
 
   std::int64_t first_minibatch_ = 0;   // where the next run() starts its first window

@@ -1,11 +1,19 @@
 #include <algorithm>
-#include <cstring>
+#include <array>
 #include <utility>
 
 #include "base/random.h"
 #include "trainer/loop/worker.h"
+#include "trainer/update/host_memory.h"
 
 namespace everstep::trainer {
+namespace {
+
+constexpr std::array<Buffer StageState::*, 6> kStateParts{&StageState::weights,      &StageState::previous,
+                                                          &StageState::first_moment, &StageState::second_moment,
+                                                          &StageState::master,       &StageState::gradients};
+
+}  // namespace
 
 // ---- resuming ----
 
@@ -23,30 +31,27 @@ void Worker::start_from(const ResumePoint& resume) {
   last_cut_ = resume.position;
   result_.steps = resume.version.value;
   history_ = resume.history;
-  EVERSTEP_CHECK(resume.kept.empty() || (first_minibatch_ == 0 && !adopts_next_), "ranges are kept of a whole window");
-  for (const WindowHistory& range : resume.kept) {
+  EVERSTEP_CHECK(resume.in_sums.empty() || (first_minibatch_ == 0 && !adopts_next_),
+                 "group sums begin with their window");
+  for (const WindowHistory& range : resume.in_sums) {
     for (int i = range.first; i < range.end; ++i) {
-      settled_.push_back({{range.window * window + i}, range.losses[static_cast<std::size_t>(i - range.first)]});
+      blanks_.push_back({{range.window * window + i}, range.losses[static_cast<std::size_t>(i - range.first)]});
     }
   }
-  std::ranges::sort(settled_, {}, &SettledMinibatch::position);
-  if (transport_.worker() == 0) losses_[resume.version.value] = resume.losses;
+  std::ranges::sort(blanks_, {}, &BlankMinibatch::position);
+  if (transport_.worker() == 0) {
+    for (const MinibatchLoss& each : resume.losses)
+      losses_[resume.version.value].push_back({each.minibatch, each.loss});
+  }
   capacities_[0].losses += resume.losses.size();
 }
 
-// From the checkpoint, or from the beginning.
-Status Worker::fill_chunk(Chunk& chunk) const {
-  const StageLayout& layout = layouts_[chunk.stage];
-  if (!options_.resume) {
-    if (hooks_.initialise_weights) hooks_.initialise_weights(layout, chunk.memory.weights);
-    const bool has_master = chunk.optimizer && !chunk.optimizer->master().empty();
-    if (has_master && hooks_.initialise_master) hooks_.initialise_master(layout, chunk.optimizer->master());
-    return {};
-  }
+// From the checkpoint, or from the beginning. Where a device trains, the host fills memory of its own.
+Status Worker::fill_chunk(Chunk& chunk) {
   StageState state;
   state.weights = chunk.memory.weights;
   if (adopts_next_) {
-    chunk.next_weights = allocate_zeroed(chunk.memory.weights.size);
+    chunk.next_weights = memory_.allocate_zeroed(chunk.memory.weights.size);
     state.weights = chunk.next_weights;
     state.previous = chunk.memory.weights;
   }
@@ -55,16 +60,37 @@ Status Worker::fill_chunk(Chunk& chunk) const {
     state.second_moment = chunk.optimizer->second_moment();
     state.master = chunk.optimizer->master();
   }
-  const bool has_sums = first_minibatch_ > 0 || !options_.resume->kept.empty();
+  const bool has_sums = first_minibatch_ > 0 || (options_.resume && !options_.resume->in_sums.empty());
   if (has_sums && writes(chunk.stage)) state.gradients = chunk.memory.gradients[version_.value % 2];
-  return hooks_.restore(layout, state);
+  if (!state.weights.on_device()) return fill_on_host(chunk, state);
+
+  StageState on_host;
+  for (const auto part : kStateParts) {
+    if ((state.*part).empty()) continue;
+    on_host.*part = memory_.allocate_pinned((state.*part).size);
+    host_memory().zero(on_host.*part);
+  }
+  EVERSTEP_TRY(fill_on_host(chunk, on_host));
+  for (const auto part : kStateParts) {
+    if (!(state.*part).empty()) memory_.copy(state.*part, on_host.*part);
+  }
+  wait_for(memory_.mark());
+  return {};
+}
+
+Status Worker::fill_on_host(const Chunk& chunk, const StageState& state) const {
+  const StageLayout& layout = layouts_[chunk.stage];
+  if (options_.resume) return hooks_.restore(layout, state);
+  if (hooks_.initialise_weights) hooks_.initialise_weights(layout, state.weights);
+  if (!state.master.empty() && hooks_.initialise_master) hooks_.initialise_master(layout, state.master);
+  return {};
 }
 
 // What the update did before the checkpoint was taken.
 void Worker::adopt_next_weights() {
   if (options_.stash) stash_weights();
   for (Chunk& chunk : chunks_) {
-    std::memcpy(chunk.memory.weights.data, chunk.next_weights.data, chunk.next_weights.size);
+    memory_.copy(chunk.memory.weights, chunk.next_weights);
     chunk.next_weights = {};
   }
   version_ = version_.next();
@@ -118,30 +144,42 @@ void Worker::capture(const scheduler::Op& op) {
   Chunk& chunk = chunk_of(op.stage);
   const auto parity = static_cast<int>(op.window % 2);
   StagedCut& cut = capture_->cut;
-  cut.usable = cut.usable && !chunk.overflowed[parity];
-  staging_[op.stage].previous = {};  // no part of this cut
-  Buffer sums;
-  copy_into(writes(op.stage) ? staging_[op.stage].gradients : sums, chunk.memory.gradients[parity]);
-  reduction_.capture(op.window, op.round, op.stage, writes(op.stage) ? staging_[op.stage].gradients : sums);
+  capture_->overflowed.add(chunk.overflowed[parity]);
+  StageState& staged = staging_[op.stage];
+  staged.previous = {};  // no part of this cut
+  Buffer sums = writes(op.stage) ? std::exchange(staged.gradients, {}) : Buffer{};
+  copy_into(memory_, sums, chunk.memory.gradients[parity]);
+  reduction_.capture(op.window, op.round, op.stage, sums);
   if (writes(op.stage)) {
     stage_state(chunk, cut);
-    cut.stages.back().state.gradients = staging_[op.stage].gradients;
+    cut.stages.back().state.gradients = std::move(sums);
   }
-  --capture_->chunks_left;
+  if (--capture_->chunks_left == 0) memory_.gather();
   cut.position = {op.window * options_.schedule.window + stream_->first_minibatch_of(op.window) +
                   (op.round + 1) * super_round()};
   cut.began_drained = stream_->pattern().starts_drained(op.window);
 }
 
+// As soon as its sums are complete and its losses are known.
 void Worker::hand_over_capture() {
-  if (!capture_ || capture_->chunks_left > 0 || reduction_.is_capturing()) return;
-  StagedCut cut = std::move(capture_->cut);
+  if (!capture_ || capture_->chunks_left > 0 || reduction_.is_capturing() || !memory_.gathered()) return;
   const std::int64_t window = capture_->window;
+  const std::int64_t end = capture_->cut.position.value - window * options_.schedule.window;
+  StagedCut cut = std::move(capture_->cut);
+  cut.usable = !capture_->overflowed.any() && !(sources_ && sources_->has_seen(window));
   capture_.reset();
-  if (origins_ && origins_->has_seen(window)) cut.usable = false;
-  const std::int64_t end = cut.position.value - window * options_.schedule.window;
-  for (const MinibatchLoss& loss : losses_[window]) {
-    if (loss.minibatch < end) cut.losses.push_back(loss);
+  for (StagedStage& stage : cut.stages) {
+    Buffer& sums = stage.state.gradients;
+    if (sums.on_device()) {
+      Buffer on_host;
+      cut.is_here = copy_out_into(memory_, on_host, sums);
+      sums = std::move(on_host);
+    } else {
+      staging_[stage.stage].gradients = sums;  // for the next cut
+    }
+  }
+  for (const NotedLoss& loss : losses_[window]) {
+    if (loss.minibatch < end) cut.losses.push_back({loss.minibatch, loss.loss.value()});
   }
   hand_over(std::move(cut));
 }
@@ -150,16 +188,16 @@ void Worker::stage_previous_weights() {
   for (const Chunk& chunk : chunks_) {
     if (!writes(chunk.stage)) continue;
     staging_[chunk.stage].gradients = {};  // no part of this cut
-    copy_into(staging_[chunk.stage].previous, chunk.memory.weights);
+    copy_out_into(memory_, staging_[chunk.stage].previous, chunk.memory.weights);
   }
 }
 
 void Worker::stage_state(const Chunk& chunk, StagedCut& cut) {
   StageState& staged = staging_[chunk.stage];
-  copy_into(staged.weights, chunk.memory.weights);
-  copy_into(staged.first_moment, chunk.optimizer->first_moment());
-  copy_into(staged.second_moment, chunk.optimizer->second_moment());
-  copy_into(staged.master, chunk.optimizer->master());
+  copy_out_into(memory_, staged.master, chunk.optimizer->master());
+  copy_out_into(memory_, staged.weights, chunk.memory.weights);
+  copy_out_into(memory_, staged.first_moment, chunk.optimizer->first_moment());
+  cut.is_here = copy_out_into(memory_, staged.second_moment, chunk.optimizer->second_moment());
   StageState state = staged;
   state.gradients = {};
   if (cut.kind != CutKind::kLive) state.previous = {};

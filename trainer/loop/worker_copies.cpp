@@ -11,7 +11,7 @@ Status Worker::begin_copies() {
     return options_.guards.empty() ? Status() : invalid_argument("guards without a place for their copies");
   }
   EVERSTEP_TRY(CopyKeeper::check_guards(options_, shape_));
-  copies_ = std::make_unique<CopyKeeper>(transport_, options_, shape_, layouts_, *hooks_.copies);
+  copies_ = std::make_unique<CopyKeeper>(transport_, options_, shape_, layouts_, *hooks_.copies, memory_);
   add_version_to_copies();
   return {};
 }
@@ -37,7 +37,7 @@ std::vector<StagedStage> Worker::owned_state() {
     StageState state;
     state.weights = adopts_next_ ? chunk.next_weights : chunk.memory.weights;
     if (options_.stash) {  // it swaps its weights at backwards: a copy is kept and travels
-      copy_into(chunk.steady_weights, state.weights);
+      copy_into(memory_, chunk.steady_weights, state.weights);
       state.weights = chunk.steady_weights;
     }
     state.first_moment = chunk.optimizer->first_moment();
@@ -46,6 +46,10 @@ std::vector<StagedStage> Worker::owned_state() {
     owned.push_back({chunk.stage, layouts_[chunk.stage], std::move(state)});
   }
   return owned;
+}
+
+void Worker::bring_copies_home() const {
+  if (copies_) hooks_.copies->end();
 }
 
 Status Worker::finish_copies() { return copies_ ? copies_->finish(options_.peer_timeout) : Status(); }

@@ -17,8 +17,8 @@ bool Worker::lost_another_group() const {
          shape_.group_of(lost->worker) != shape_.group_of(transport_.worker());
 }
 
-bool Worker::has_kept(std::int64_t window) const {
-  return options_.resume && !options_.resume->kept.empty() && options_.resume->kept.front().window == window;
+bool Worker::has_sums_of(std::int64_t window) const {
+  return options_.resume && !options_.resume->in_sums.empty() && options_.resume->in_sums.front().window == window;
 }
 
 // How long a frame may take.
@@ -32,7 +32,7 @@ GroupWord Worker::word_to_group() const {
   GroupWord word;
   word.window = version_.value;
   if (!stream_ || is_reducing_ || adopts_next_ || last_round_) return word;
-  word.may_keep = stream_->first_minibatch_of(word.window) == 0 && !has_kept(word.window);
+  word.may_keep = stream_->first_minibatch_of(word.window) == 0 && !has_sums_of(word.window);
   word.started = started_;
   const auto& ahead = inputs_->furthest();
   word.bound = std::max(started_, ahead ? rounds_.number_of(*ahead) : -1);
@@ -83,7 +83,7 @@ Status Worker::end_in_group() {
                                       {first, first + members.count}, mine, patience());
   if (!records) return records.error();
   for (const UpdateRecord& record : *records) unfinished_.finite = unfinished_.finite && record.finite;
-  unfinished_.kept = ranges_run_by_group(place.round + 1, losses_in_order(*records));
+  unfinished_.in_sums = ranges_run_by_group(place.round + 1, losses_in_order(*records));
   return acknowledge(transport_, members, header, patience());
 }
 
@@ -104,7 +104,8 @@ Status Worker::sum_in_group(int round) {
     }
     for (const int replica : shape_.placement.replicas_of(chunk->stage)) {
       if (first + replica == transport_.worker()) continue;
-      PieceReceiver receiver(transport_, first + replica, header, sums, options_.accumulation, Channel::kSurvivors);
+      PieceReceiver receiver(transport_, first + replica, header, sums, options_.accumulation, Channel::kSurvivors,
+                             memory_);
       EVERSTEP_TRY(receiver.finish(patience()));
     }
   }

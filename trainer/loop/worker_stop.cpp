@@ -53,9 +53,9 @@ Status Worker::wait_to_start(const scheduler::Op& op) {
   return {};
 }
 
-// Sums of ranges that were kept belong to no position inside their window: a stop there comes at its end.
+// Group sums belong to no position inside their window: a stop there comes at its end.
 void Worker::end_after(std::int64_t round) {
-  if (const std::int64_t window = rounds_.place_of(round).window; has_kept(window)) round = rounds_.last_of(window);
+  if (const std::int64_t window = rounds_.place_of(round).window; has_sums_of(window)) round = rounds_.last_of(window);
   last_round_ = round;
   stop_ = std::max(stop_, WindowStop::kHandOver);
   if (nothing_is_left()) return;
@@ -78,6 +78,7 @@ RunEnd Worker::end() const {
 Status Worker::end_inside_window() {
   if (!is_inside_window()) return {};
   EVERSTEP_TRY(sum_unfinished_window());
+  memory_.wait_gathered();
   hand_over_capture();
   const std::int64_t window = version_.value;
   const std::int64_t end = rounds_.end_of(*last_round_).value - window * options_.schedule.window;
@@ -95,12 +96,12 @@ Status Worker::end_inside_window() {
 }
 
 UpdateRecord Worker::record_of_unfinished(std::int64_t window) {
+  memory_.wait_gathered();
   UpdateRecord record;
-  record.finite =
-      std::none_of(chunks_.begin(), chunks_.end(), [&](const Chunk& chunk) { return chunk.overflowed[window % 2]; }) &&
-      !(origins_ && origins_->has_seen(window));
+  const auto overflowed = [&](const Chunk& chunk) { return chunk.overflowed[window % 2].any(); };
+  record.finite = std::none_of(chunks_.begin(), chunks_.end(), overflowed) && !(sources_ && sources_->has_seen(window));
   record.sums_of_squares.assign(capacities_[transport_.worker()].sums_of_squares, 0);  // nobody steps
-  record.losses = std::move(losses_[window]);
+  record.losses = take_losses(window);
   return record;
 }
 
@@ -117,29 +118,30 @@ Status Worker::sum_unfinished_window() {
 
 // ---- what is left ----
 
-HeldState Worker::take_held_state() {
+EndState Worker::take_end_state() {
   if (adopts_next_) adopt_next_weights();
-  HeldState held;
-  held.resume = std::move(unfinished_);
+  EndState end_state;
+  end_state.resume = std::move(unfinished_);
   const bool inside = is_inside_window();
-  held.resume.position = inside ? rounds_.end_of(*last_round_) : Position{version_.value * options_.schedule.window};
-  held.resume.version = version_;
-  held.resume.applied = applied_;
-  held.resume.skipped_in_a_row = skipped_in_a_row_;
-  held.resume.history = std::exchange(history_, {});
+  end_state.resume.position =
+      inside ? rounds_.end_of(*last_round_) : Position{version_.value * options_.schedule.window};
+  end_state.resume.version = version_;
+  end_state.resume.applied = applied_;
+  end_state.resume.skipped_in_a_row = skipped_in_a_row_;
+  end_state.resume.history = std::exchange(history_, {});
   for (const Chunk& chunk : chunks_) {
     StageState state;
-    state.weights = chunk.memory.weights;
+    state.weights = memory_.fetch(chunk.memory.weights);
     if (chunk.optimizer) {
-      state.first_moment = chunk.optimizer->first_moment();
-      state.second_moment = chunk.optimizer->second_moment();
-      state.master = chunk.optimizer->master();
+      state.first_moment = memory_.fetch(chunk.optimizer->first_moment());
+      state.second_moment = memory_.fetch(chunk.optimizer->second_moment());
+      state.master = memory_.fetch(chunk.optimizer->master());
     }
     const bool has_sums = group_stop_ ? owns(chunk.stage) : inside && writes(chunk.stage);
-    if (has_sums) state.gradients = chunk.memory.gradients[version_.value % 2];
-    held.stages.push_back({chunk.stage, layouts_[chunk.stage], std::move(state)});
+    if (has_sums) state.gradients = memory_.fetch(chunk.memory.gradients[version_.value % 2]);
+    end_state.stages.push_back({chunk.stage, layouts_[chunk.stage], std::move(state)});
   }
-  return held;
+  return end_state;
 }
 
 }  // namespace everstep::trainer

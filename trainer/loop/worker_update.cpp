@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "trainer/loop/worker.h"
@@ -13,10 +12,14 @@ Status Worker::update(const scheduler::Op& op) {
   }
   EVERSTEP_TRY(reduction_.finish(options_.peer_timeout));
   hand_over_capture();
+  const NotedRecord noted = note_record(op.window);
+  memory_.gather();
   EVERSTEP_TRY(finish_copies());
+  memory_.wait_gathered();
+  hand_over_capture();
   FrameHeader header = job_of(options_);
   header.window = op.window;
-  auto records = exchange_records(transport_, header, capacities_, record_of(op.window), options_.peer_timeout);
+  auto records = exchange_records(transport_, header, capacities_, record_of(op.window, noted), options_.peer_timeout);
   recorder_.input_ready(hooks_.now());
   if (!records) return records.error();
   EVERSTEP_TRY(check_replicas(*records, op.window));
@@ -60,31 +63,51 @@ Status Worker::check_skipped_in_a_row() const {
 
 void Worker::stash_weights() {
   for (Chunk& chunk : chunks_) {
-    std::memcpy(chunk.previous_weights.data, chunk.memory.weights.data, chunk.memory.weights.size);
+    memory_.copy(chunk.previous_weights, chunk.memory.weights);
   }
 }
 
-UpdateRecord Worker::record_of(std::int64_t window) {
-  UpdateRecord record;
+NotedRecord Worker::note_record(std::int64_t window) {
+  NotedRecord noted;
   for (Chunk& chunk : chunks_) {
-    record.finite = record.finite && !std::exchange(chunk.overflowed[window % 2], false);
-    record.stage_times.push_back(chunk.clock.take());
-    if (compares_replicas(window)) record.weight_hashes.push_back(hooks_.hash_weights(chunk.memory.weights));
+    noted.overflowed.add(std::exchange(chunk.overflowed[window % 2], {}));
+    if (compares_replicas(window)) noted.weight_hashes.push_back(hash_of(chunk.memory.weights));
     if (!chunk.optimizer) continue;
-    const std::vector<double> sums = chunk.optimizer->sums_of_squares(chunk.memory.gradients[window % 2]);
-    record.sums_of_squares.insert(record.sums_of_squares.end(), sums.begin(), sums.end());
+    const auto sums = chunk.optimizer->sums_of_squares(chunk.memory.gradients[window % 2]);
+    noted.sums_of_squares.insert(noted.sums_of_squares.end(), sums.begin(), sums.end());
   }
-  if (const auto origin = origins_ ? origins_->take(window) : std::nullopt) {
-    record.origin = static_cast<int>(origin->value - window * options_.schedule.window);
+  return noted;
+}
+
+Noted<std::uint64_t> Worker::hash_of(const Buffer& weights) const {
+  return weights.on_device() ? memory_.hash(weights) : hooks_.hash_weights(weights);
+}
+
+// What was noted is known by now.
+UpdateRecord Worker::record_of(std::int64_t window, const NotedRecord& noted) {
+  count_ended_spans();
+  UpdateRecord record;
+  record.finite = !noted.overflowed.any();
+  for (Chunk& chunk : chunks_) record.stage_times.push_back(chunk.clock.take());
+  for (const Noted<double>& sum : noted.sums_of_squares) record.sums_of_squares.push_back(sum.value());
+  for (const Noted<std::uint64_t>& hash : noted.weight_hashes) record.weight_hashes.push_back(hash.value());
+  if (const auto source = sources_ ? sources_->take(window) : std::nullopt) {
+    record.source = static_cast<int>(source->value - window * options_.schedule.window);
   }
-  record.losses = std::move(losses_[window]);
-  losses_.erase(window);
+  record.losses = take_losses(window);
   record.writer_idle = hooks_.checkpoints == nullptr || hooks_.checkpoints->idle();
   record.stop = hooks_.stops == nullptr ? WindowStop::kNo : hooks_.stops->at_window_end();
   const Tick now = hooks_.now();
   record.busy = std::exchange(busy_, 0);
   record.elapsed = now - std::exchange(last_exchange_, now);
   return record;
+}
+
+std::vector<MinibatchLoss> Worker::take_losses(std::int64_t window) {
+  std::vector<MinibatchLoss> losses;
+  for (const NotedLoss& noted : losses_[window]) losses.push_back({noted.minibatch, noted.loss.value()});
+  losses_.erase(window);
+  return losses;
 }
 
 bool Worker::compares_replicas(std::int64_t window) const {
@@ -152,7 +175,7 @@ Status Worker::share_weights(std::int64_t window) {
     }
     // A stashing worker swaps its weights at backwards, which need not wait for the delivery: a copy travels then.
     Buffer sent;
-    options_.stash ? copy_into(sent, chunk->memory.weights) : static_cast<void>(sent = chunk->memory.weights);
+    options_.stash ? copy_into(memory_, sent, chunk->memory.weights) : static_cast<void>(sent = chunk->memory.weights);
     for (const int replica : shape_.placement.replicas_of(chunk->stage)) {
       const int peer = first_of_group + replica;
       if (peer != transport_.worker()) send_in_pieces(transport_, peer, header, sent);
@@ -166,8 +189,7 @@ Status Worker::share_weights(std::int64_t window) {
 void Worker::zero_gradients(std::int64_t window, bool owned_too) {
   for (Chunk& chunk : chunks_) {
     if (chunk.optimizer && !owned_too) continue;
-    const Buffer& gradient = chunk.memory.gradients[window % 2];
-    std::memset(gradient.data, 0, gradient.size);
+    memory_.zero(chunk.memory.gradients[window % 2]);
   }
 }
 
@@ -206,8 +228,8 @@ std::span<WindowHistory> Worker::remember(std::int64_t window, const std::vector
   const auto ran_up_to = [&](int end) {
     if (next < end) history_.push_back(run_here(window, {next, end}, losses));
   };
-  if (has_kept(window)) {
-    for (const WindowHistory& range : options_.resume->kept) {
+  if (has_sums_of(window)) {
+    for (const WindowHistory& range : options_.resume->in_sums) {
       ran_up_to(range.first);
       history_.push_back(range);
       next = range.end;
@@ -228,10 +250,10 @@ WindowHistory Worker::run_here(std::int64_t window, const scheduler::MinibatchRa
   entry.generation = options_.generation;
   entry.plan = options_.plan_text;
   entry.losses.assign(losses.begin() + range.first, losses.begin() + range.end);
-  for (const SettledMinibatch& settled : options_.settled) {
-    const std::int64_t minibatch = settled.position.value - window * options_.schedule.window;
+  for (const BlankMinibatch& blank : options_.blanks) {
+    const std::int64_t minibatch = blank.position.value - window * options_.schedule.window;
     const bool is_inside = entry.first <= minibatch && minibatch < entry.end;
-    if (settled.left_out && is_inside) entry.left_out.push_back(static_cast<int>(minibatch));
+    if (blank.left_out && is_inside) entry.left_out.push_back(static_cast<int>(minibatch));
   }
   return entry;
 }

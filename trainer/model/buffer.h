@@ -1,23 +1,31 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 
 namespace everstep::trainer {
 
 // Bytes that stay where they are as long as somebody holds the Buffer: a tensor being sent, a posted receive, a stage's
-// weights. Copies share the bytes. Which memory they lie in (host or device) is between those who made it and those who
-// use it.
+// weights. Copies share the bytes. Only what lies on the host may be read and written through `data`.
 struct Buffer {
+  enum class Place : std::uint8_t {
+    kHost,
+    kPinned,  // of the host, too, and a device's copies reach it: see DeviceMemory
+    kDevice,
+  };
+
   std::shared_ptr<void> owner;
   std::byte* data = nullptr;
   std::size_t size = 0;
+  Place place = Place::kHost;
 
   bool empty() const { return size == 0; }
+  bool on_device() const { return place == Place::kDevice; }
 
   // A part of it that keeps the whole alive.
-  Buffer part(std::size_t offset, std::size_t bytes) const { return {owner, data + offset, bytes}; }
+  Buffer part(std::size_t offset, std::size_t bytes) const { return {owner, data + offset, bytes, place}; }
 
   template <typename T>
   std::span<T> as() const {

@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "trainer/model/buffer.h"
 #include "trainer/model/data_source.h"
+#include "trainer/model/device_memory.h"
 #include "trainer/model/model_config.h"
 
 namespace everstep::trainer {
@@ -25,6 +26,7 @@ struct StageRequest {
   Accumulation accumulation = Accumulation::kFloat;
   std::int64_t window = 1;  // M: each minibatch's loss counts 1/M
   const DataSource* data = nullptr;
+  DeviceMemory* device = nullptr;  // where `memory` lies; nothing: on the host
 };
 
 // Runs one stage on one device. A backward uses the weights that are in memory then, not those of its forward: that is
@@ -32,8 +34,8 @@ struct StageRequest {
 class StageCompute {
  public:
   struct Output {
-    Buffer tensor;    // for the next stage; empty at the last one
-    double loss = 0;  // at the last stage: of this minibatch, not divided by M
+    Buffer tensor;           // for the next stage, where the chunk's memory is; empty at the last one
+    Noted<double> loss = 0;  // at the last stage: of this minibatch, not divided by M
   };
 
   virtual ~StageCompute() = default;
@@ -50,7 +52,7 @@ class StageCompute {
   virtual Result<Output> evaluate(std::int64_t index, Buffer input) = 0;
 
   // Whether a gradient added to that parity since the last call could not be represented; resets it.
-  virtual bool take_overflow(int parity) = 0;
+  virtual Noted<bool> take_overflow(int parity) = 0;
 };
 
 }  // namespace everstep::trainer

@@ -39,7 +39,7 @@ void visit_fields(auto& resume, auto& visit) requires requires { resume.applied;
     visit.real(loss.loss);
   });
   visit.list(resume.history, [&](auto& entry) { visit_fields(entry, visit); });
-  visit.list(resume.kept, [&](auto& entry) { visit_fields(entry, visit); });
+  visit.list(resume.in_sums, [&](auto& entry) { visit_fields(entry, visit); });
 }
 
 class FieldWriter {

@@ -9,11 +9,11 @@
 namespace everstep::trainer {
 namespace {
 
-StagedStage allocate(const ModelConfig& model, const GuardedStage& guarded) {
+StagedStage allocate(const ModelConfig& model, const GuardedStage& guarded, DeviceMemory& memory) {
   StagedStage stage{guarded.stage, guarded.layout, {}};
   for (const auto tensor : kOwnerState) {
     const std::size_t bytes = static_cast<std::size_t>(guarded.layout.elements) * owner_element_bytes(tensor, model);
-    if (bytes > 0) stage.state.*tensor = allocate_scratch(bytes);
+    if (bytes > 0) stage.state.*tensor = memory.allocate_pinned(bytes);
   }
   return stage;
 }
@@ -24,31 +24,32 @@ bool has_any(const CopiedState& state) {
 
 }  // namespace
 
-std::vector<StateCopies::Held> StateCopies::held() const {
-  std::vector<Held> held;
+std::vector<StateCopies::CopiedVersion> StateCopies::versions() const {
+  std::vector<CopiedVersion> versions;
   for (const auto* version : {&newest_, &previous_}) {
-    if (*version && has_any(**version)) held.push_back({(*version)->resume.version, (*version)->complete});
+    if (*version && has_any(**version)) versions.push_back({(*version)->resume.version, (*version)->complete});
   }
-  return held;
+  return versions;
 }
 
 std::shared_ptr<const CopiedState> StateCopies::at(Version version) const {
-  for (const auto* held : {&newest_, &previous_}) {
-    if (*held && (*held)->resume.version == version && has_any(**held)) {
-      return std::make_shared<const CopiedState>(**held);
+  for (const auto* state : {&newest_, &previous_}) {
+    if (*state && (*state)->resume.version == version && has_any(**state)) {
+      return std::make_shared<const CopiedState>(**state);
     }
   }
   return nullptr;
 }
 
-void StateCopies::begin(const ModelConfig& model, const std::vector<GuardedStage>& guarded) {
+void StateCopies::begin(const ModelConfig& model, const std::vector<GuardedStage>& guarded, DeviceMemory& memory) {
   EVERSTEP_CHECK(!newest_ && !previous_ && next_guarded_.empty(), "copies of another run");
   // Two versions, one of which is always being received or is the newest; the other one is handed back by
   // keep_newest().
+  memory_ = &memory;
   previous_.emplace();
   for (const GuardedStage& stage : guarded) {
-    next_guarded_.push_back(allocate(model, stage));
-    previous_->guarded.push_back(allocate(model, stage));
+    next_guarded_.push_back(allocate(model, stage, memory));
+    previous_->guarded.push_back(allocate(model, stage, memory));
   }
 }
 
@@ -76,20 +77,31 @@ void StateCopies::keep_newest() {
   previous_ = std::exchange(newest_, std::nullopt);
   before.owned.resize(previous_->owned.size());
   for (std::size_t i = 0; i < before.owned.size(); ++i) {
-    StagedStage& kept = before.owned[i];
+    StagedStage& copy = before.owned[i];
     const StagedStage& source = previous_->owned[i];
-    kept.stage = source.stage;
-    kept.layout = source.layout;
-    for (const auto tensor : kOwnerState) copy_into(kept.state.*tensor, source.state.*tensor);
+    copy.stage = source.stage;
+    copy.layout = source.layout;
+    for (const auto tensor : kOwnerState) {
+      const Mark here = copy_out_into(*memory_, copy.state.*tensor, source.state.*tensor);
+      if (here) previous_is_here_ = here;
+    }
   }
   previous_->owned = std::move(before.owned);
 }
 
-std::vector<WindowHistory> untold_history(std::vector<WindowHistory> known, Position committed, Position base,
+void StateCopies::end() {
+  wait_for(std::exchange(previous_is_here_, nullptr));
+  if (!newest_) return;
+  for (StagedStage& stage : newest_->owned) {
+    for (const auto tensor : kOwnerState) stage.state.*tensor = memory_->fetch(stage.state.*tensor);
+  }
+}
+
+std::vector<WindowHistory> untold_history(std::vector<WindowHistory> known, Position committed, Position origin,
                                           int window) {
   const auto place_of = [window](const WindowHistory& entry) { return entry.window * window + entry.first; };
   std::erase_if(known, [&](const WindowHistory& entry) {
-    return entry.window * window + entry.end <= committed.value || place_of(entry) >= base.value;
+    return entry.window * window + entry.end <= committed.value || place_of(entry) >= origin.value;
   });
   std::stable_sort(known.begin(), known.end(),
                    [&](const WindowHistory& a, const WindowHistory& b) { return place_of(a) < place_of(b); });

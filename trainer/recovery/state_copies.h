@@ -7,7 +7,9 @@
 
 #include "base/ids.h"
 #include "trainer/checkpoints/checkpoint.h"
+#include "trainer/model/device_memory.h"
 #include "trainer/model/model_config.h"
+#include "trainer/update/host_memory.h"
 
 namespace everstep::trainer {
 
@@ -21,7 +23,7 @@ struct CopyParts {
 
 // What one worker has of the owner state (weights, both moments, under bf16 the master) at one version.
 struct CopiedState {
-  // Training goes on at the window's start, drained. `history` as HeldState has it, of windows before the version only.
+  // Training goes on at the window's start, drained. `history` as EndState has it, of windows before the version only.
   ResumePoint resume;
   std::vector<StagedStage> owned;    // of the stages that it owns, ascending
   std::vector<StagedStage> guarded;  // of those that it guards, ascending
@@ -41,29 +43,30 @@ struct GuardedStage {
 // off, all have in full the newest version that an exchange has proved.
 //
 // The newest version's owned part is the bytes that are trained on, which change at a step only: an owner needs memory
-// for one copy besides. Guarded parts are two. After the first versions nothing is allocated.
+// for one copy besides. Guarded parts are two. After the first versions nothing is allocated. Where a device trains,
+// all but the bytes that are trained on lie in pinned memory, and end() brings those there, too.
 class StateCopies {
  public:
-  struct Held {
+  struct CopiedVersion {
     Version version;
     CopyParts complete;
 
-    bool operator==(const Held&) const = default;
+    bool operator==(const CopiedVersion&) const = default;
   };
 
   // For whoever asks when the run has ended, in whatever way. At most two, the newest first; versions of which no part
   // is complete are left out.
-  std::vector<Held> held() const;
+  std::vector<CopiedVersion> versions() const;
 
-  // Nothing if held() does not name it. Nobody changes its bytes any more.
+  // Nothing if versions() does not name it. Nobody changes its bytes any more.
   std::shared_ptr<const CopiedState> at(Version version) const;
 
   // ---- what a run does ----
 
-  // Once, before the first version.
-  void begin(const ModelConfig& model, const std::vector<GuardedStage>& guarded);
+  // Once, before the first version. `memory`, of the device that trains, must outlive the run.
+  void begin(const ModelConfig& model, const std::vector<GuardedStage>& guarded, DeviceMemory& memory = host_memory());
 
-  // A version that is new here: the base, or what an update made. `owned` must not change before keep_newest().
+  // A version that is new here: the origin, or what an update made. `owned` must not change before keep_newest().
   // Returns the buffers that copies of the guarded stages are to be received into; these count after guarded_came().
   const std::vector<StagedStage>& add(ResumePoint resume, std::vector<StagedStage> owned);
   void guarded_came();
@@ -72,16 +75,21 @@ class StateCopies {
   // the version before.
   void keep_newest();
 
+  // When the run has ended, in whatever way: from now on all lies on the host.
+  void end();
+
  private:
+  DeviceMemory* memory_ = nullptr;
+  Mark previous_is_here_;
   std::optional<CopiedState> newest_;
   std::optional<CopiedState> previous_;
   std::vector<StagedStage> next_guarded_;  // no part of any version
 };
 
-// What the next checkpoint has to tell of the past if training goes on from `base`, at the start of a window: of
+// What the next checkpoint has to tell of the past if training goes on from `origin`, at the start of a window: of
 // `known` (what CheckpointWriter::uncommitted() tells and a copy's history, in any order, parts of it twice) every
-// entry once, in order, before the base and not wholly before `committed`, HEAD's position.
-std::vector<WindowHistory> untold_history(std::vector<WindowHistory> known, Position committed, Position base,
+// entry once, in order, before the origin and not wholly before `committed`, HEAD's position.
+std::vector<WindowHistory> untold_history(std::vector<WindowHistory> known, Position committed, Position origin,
                                           int window);
 
 }  // namespace everstep::trainer

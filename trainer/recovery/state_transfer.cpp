@@ -50,9 +50,9 @@ struct Brought {
   std::vector<StagedStage> stages;
 };
 
-std::optional<Brought> brought_by(const HeldState* held) {
-  if (held == nullptr) return std::nullopt;
-  return Brought{held->resume, held->stages};
+std::optional<Brought> brought_by(const EndState* end_state) {
+  if (end_state == nullptr) return std::nullopt;
+  return Brought{end_state->resume, end_state->stages};
 }
 
 std::optional<Brought> brought_by(const CopiedState* copies) {
@@ -68,13 +68,13 @@ std::optional<Brought> brought_by(const CopiedState* copies) {
 
 class Move {
  public:
-  Move(Transport& transport, const TransferJob& job, std::optional<Brought> held)
-      : transport_(transport), job_(job), held_(std::move(held)), holders_(numbers_of_holders(job.change)) {}
+  Move(Transport& transport, const TransferJob& job, std::optional<Brought> brought)
+      : transport_(transport), job_(job), brought_(std::move(brought)), holders_(numbers_of_holders(job.change)) {}
 
   Result<MovedState> run() {
     const auto moves = plan_transfer(job_.change, job_.model);
     if (!moves) return moves.error();
-    EVERSTEP_TRY(check_held());
+    EVERSTEP_TRY(check_brought());
     EVERSTEP_TRY(learn_where_to_go_on());
     for (const BlockMove& move : *moves) {
       if (move.to == transport_.worker()) {
@@ -107,12 +107,12 @@ class Move {
 
   bool holds(int worker) const { return std::binary_search(holders_.begin(), holders_.end(), worker); }
 
-  Status check_held() const {
-    EVERSTEP_CHECK(holds(transport_.worker()) == held_.has_value(),
+  Status check_brought() const {
+    EVERSTEP_CHECK(holds(transport_.worker()) == brought_.has_value(),
                    "a holder brings what it holds, and nobody else does");
-    if (!held_ || held_->resume.position == job_.position) return {};
+    if (!brought_ || brought_->resume.position == job_.position) return {};
     return Error{ErrorCode::kInternal,
-                 "this worker holds the state at minibatch " + std::to_string(held_->resume.position.value) +
+                 "this worker holds the state at minibatch " + std::to_string(brought_->resume.position.value) +
                      ", but the job goes on at " + std::to_string(job_.position.value),
                  ""};
   }
@@ -120,9 +120,9 @@ class Move {
   // The holder with the lowest number tells those who hold nothing. After a failure holders may know differently much
   // of what was committed: it tells all then.
   Status learn_where_to_go_on() {
-    if (held_) moved_.resume = held_->resume;
+    if (brought_) moved_.resume = brought_->resume;
     const auto is_told = [&](int worker) {
-      return worker != holders_.front() && (job_.change.copies || job_.change.is_kept_by_group || !holds(worker));
+      return worker != holders_.front() && (job_.change.copies || job_.change.is_group_sums || !holds(worker));
     };
     const FrameHeader header = header_of(FrameKind::kResume);
     for (int worker = 0; worker < transport_.workers() && transport_.worker() == holders_.front(); ++worker) {
@@ -144,8 +144,8 @@ class Move {
   }
 
   // Empty if this worker does not have it, which the plan before says it has.
-  Buffer held_part(const BlockMove& move, const TensorKind& kind) const {
-    for (const StagedStage& stage : held_->stages) {
+  Buffer brought_part(const BlockMove& move, const TensorKind& kind) const {
+    for (const StagedStage& stage : brought_->stages) {
       const Buffer& whole = stage.state.*kind.of_stage;
       if (stage.layout.first_block <= move.block && move.block < stage.layout.end_block && !whole.empty()) {
         return block_part(stage.layout, move.block, whole);
@@ -165,7 +165,7 @@ class Move {
   }
 
   Result<Buffer> own(const BlockMove& move, const TensorKind& kind, std::size_t bytes) const {
-    Buffer part = held_part(move, kind);
+    Buffer part = brought_part(move, kind);
     if (part.size == bytes) return part;
     return Error{ErrorCode::kInternal,
                  "this worker does not hold the " + std::string(to_string(move.part)) + " of block " +
@@ -203,7 +203,7 @@ class Move {
 
   Transport& transport_;
   const TransferJob& job_;
-  const std::optional<Brought> held_;
+  const std::optional<Brought> brought_;
   const std::vector<int> holders_;
   MovedState moved_;
   std::deque<PieceReceiver> receivers_;
@@ -211,13 +211,13 @@ class Move {
 
 }  // namespace
 
-Result<MovedState> move_state(Transport& transport, const TransferJob& job, const HeldState* held) {
-  EVERSTEP_CHECK(!job.change.copies, "a base in copies");
-  return Move(transport, job, brought_by(held)).run();
+Result<MovedState> move_state(Transport& transport, const TransferJob& job, const EndState* end_state) {
+  EVERSTEP_CHECK(!job.change.copies, "an origin in copies");
+  return Move(transport, job, brought_by(end_state)).run();
 }
 
 Result<MovedState> move_state(Transport& transport, const TransferJob& job, const CopiedState* copies) {
-  EVERSTEP_CHECK(job.change.copies, "a base that is not in copies");
+  EVERSTEP_CHECK(job.change.copies, "an origin that is not in copies");
   return Move(transport, job, brought_by(copies)).run();
 }
 

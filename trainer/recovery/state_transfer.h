@@ -12,7 +12,7 @@
 #include "scheduler/profile.h"
 #include "scheduler/schedule.h"
 #include "trainer/model/model_config.h"
-#include "trainer/recovery/held_state.h"
+#include "trainer/recovery/end_state.h"
 #include "trainer/recovery/state_copies.h"
 #include "trainer/wire/transport.h"
 
@@ -46,11 +46,11 @@ struct BlockMove {
   bool operator==(const BlockMove&) const = default;
 };
 
-// Who has what, if the base is put together from the copies that workers of the plan before kept (StateCopies). They
+// Who has what, if the origin is put together from the copies that workers of the plan before kept (StateCopies). They
 // have the numbers that they had in it.
-struct CopyHolders {
+struct CopyMap {
   std::vector<std::vector<int>> guards;  // per stage
-  std::vector<CopyParts> complete;       // by worker: what is complete there at the base's version
+  std::vector<CopyParts> complete;       // by worker: what is complete there at the origin's version
 };
 
 // A change from one plan to the next. The new transport numbers the workers of the new plan 0 … n − 1, and behind them
@@ -63,13 +63,13 @@ struct TransferRequest {
 
   // What the one group of the plan before kept when another one lost a worker: gradients move, and of the past the
   // holder with the lowest number tells all.
-  bool is_kept_by_group = false;
+  bool is_group_sums = false;
 
-  // Weights, too, then come from owners and guards only: what replicas have is no copy of the base's version.
-  std::optional<CopyHolders> copies = std::nullopt;
+  // Weights, too, then come from owners and guards only: what replicas have is no copy of the origin's version.
+  std::optional<CopyMap> copies = std::nullopt;
 };
 
-// Numbers in the new transport of those who have any part of the base, ascending.
+// Numbers in the new transport of those who have any part of the origin, ascending.
 std::vector<int> numbers_of_holders(const TransferRequest& change);
 
 // Every part that a worker of the new plan needs, once: from itself where it has it, else from the holder that sends
@@ -98,19 +98,19 @@ struct TransferJob {
   TransferRequest change;
   ModelConfig model;
   Accumulation accumulation = Accumulation::kFloat;
-  Position position;  // of the base: what every holder must be at
+  Position position;  // of the origin: what every holder must be at
   std::uint64_t lineage = 0;
   Generation generation;                      // the new one
   std::chrono::milliseconds timeout{60'000};  // for any one frame
 };
 
 // Moves the state, as worker `transport.worker()` of the new transport; every worker of it calls this, before train().
-// `held` is what this worker has of the plan before, nullptr if it was no part of it. What moved stays valid as long as
-// it is kept; local parts share the bytes of `held`. A worker outside the new plan gets no blocks, and returns when all
-// it sent has left its buffers. After an error the transport is unusable, `held` is as it was.
-Result<MovedState> move_state(Transport& transport, const TransferJob& job, const HeldState* held);
+// `end_state` is what this worker has of the plan before, nullptr if it was no part of it. What moved stays valid as
+// long as it is kept; local parts share the bytes of `end_state`. A worker outside the new plan gets no blocks, and
+// returns when all it sent has left its buffers. After an error the transport is unusable, `end_state` is as it was.
+Result<MovedState> move_state(Transport& transport, const TransferJob& job, const EndState* end_state);
 
-// The same, if `job.change.copies` is set: `copies` is what this worker has at the base's version, nullptr if no part
+// The same, if `job.change.copies` is set: `copies` is what this worker has at the origin's version, nullptr if no part
 // of it is complete. Where to go on is what the holder with the lowest number says, for all.
 Result<MovedState> move_state(Transport& transport, const TransferJob& job, const CopiedState* copies);
 

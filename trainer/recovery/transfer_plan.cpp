@@ -59,7 +59,7 @@ class Holding {
   scheduler::Cuts cuts_;
 };
 
-// Workers of the plan before that had the part. Of a base in copies, owners and guards have all there is.
+// Workers of the plan before that had the part. Of an origin in copies, owners and guards have all there is.
 std::vector<int> workers_with(const TransferRequest& request, const Holding& before, int block, BlockPart part) {
   if (!request.copies) return before.workers_with(block, part);
   std::vector<int> workers;
@@ -117,7 +117,7 @@ Result<std::vector<BlockMove>> plan_transfer(const TransferRequest& request, con
   for (int block = 0; block < model.blocks(); ++block) {
     const std::int64_t elements = layout_of(model, block, block + 1).elements;
     for (const BlockPart part : kParts) {
-      if (part == BlockPart::kGradients && !request.inside_window && !request.is_kept_by_group) continue;
+      if (part == BlockPart::kGradients && !request.inside_window && !request.is_group_sums) continue;
       const std::vector<int> holders = still_there(workers_with(request, *before, block, part), request.holders);
       if (holders.empty()) return nobody_has(block, part);
       for (const int to : after->workers_with(block, part)) {

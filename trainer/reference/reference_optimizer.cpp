@@ -4,18 +4,24 @@
 #include <bit>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 namespace everstep::trainer {
 namespace {
 
+// Chunks of 4096 elements, eight partial sums in each.
 double sum_of_squares(const ReferenceParameter& parameter) {
+  double sum = 0;
   double partial[8] = {};
-  for (std::size_t i = 0; i < parameter.gradient.size(); ++i) {
+  const std::size_t size = parameter.gradient.size();
+  for (std::size_t i = 0; i < size; ++i) {
     const double value = parameter.gradient[i];
     partial[i % 8] += value * value;
+    if ((i + 1) % 4096 != 0 && i + 1 != size) continue;
+    double chunk = 0;
+    for (double& part : partial) chunk += std::exchange(part, 0);
+    sum += chunk;
   }
-  double sum = 0;
-  for (const double part : partial) sum += part;
   return sum;
 }
 

@@ -26,8 +26,8 @@ struct ReferenceParameter {
 std::vector<float> gradient_of(std::span<const std::int64_t> sums, std::span<const std::int64_t> tied_sums);
 std::vector<float> gradient_of(std::span<const float> sums, std::span<const float> tied_sums);
 
-// Over all parameters in the model's order, the tied one counted once. Each contributes the sum of its squares, made of
-// eight partial sums (element i belongs to sum i mod 8).
+// Over all parameters in the model's order, the tied one counted once. Each contributes the sum of its squares: of
+// chunks of 4096 elements from left to right, each made of eight partial sums (element i belongs to sum i mod 8).
 double global_gradient_norm(const std::vector<ReferenceParameter>& parameters);
 
 // One AdamW step on everything. `step` counts from 1.

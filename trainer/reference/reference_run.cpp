@@ -153,7 +153,7 @@ Result<double> ReferenceRun::train_minibatch(int minibatch, const WindowVersions
     auto output = block.compute->forward(position_, tensor);
     if (!output) return output.error();
     tensor = output->tensor;
-    loss = output->loss;
+    loss = output->loss.value();
   }
   for (int number = blocks() - 1; number >= 0; --number) {
     Block& block = blocks_[number];
@@ -187,7 +187,7 @@ Result<double> ReferenceRun::evaluate(std::int64_t minibatches) {
       if (!next) return next.error();
       output = std::move(*next);
     }
-    sum += output.loss;
+    sum += output.loss.value();
   }
   return sum / static_cast<double>(minibatches);
 }
@@ -196,7 +196,7 @@ Result<double> ReferenceRun::evaluate(std::int64_t minibatches) {
 
 ReferenceStep::Update ReferenceRun::update(bool skipped) {
   for (Block& block : blocks_) {
-    is_lost_ = block.compute->take_overflow(0) || is_lost_;
+    is_lost_ = block.compute->take_overflow(0).value() || is_lost_;
     copy(block.state.previous, block.state.weights);
   }
   std::vector<ReferenceParameter> all = parameters();

@@ -48,7 +48,7 @@ struct HandshakeOutcome {
 
 // Calls the workers before this one and takes the calls of those after it, all at once: first the lifeline, then, with
 // the ticket that its welcome carries, one connection per channel. A connection counts when both sides have proved that
-// they have the key and mean this try, these incarnations and this very connection. Connections that cannot are closed,
+// they have the key and mean this try, these workers and this very connection. Connections that cannot are closed,
 // logged and forgotten. See PeerConnector::connect for failures.
 HandshakeOutcome shake_hands(CallInbox& inbox, const HandshakeRequest& request, std::chrono::milliseconds timeout);
 

@@ -65,7 +65,7 @@ enum class Refusal : std::uint8_t {
   kOver = 1,     // its generation or try is over here, or was given up
   kTooEarly,     // too many wait already, or it waited too long
   kOtherRun,     // another lineage
-  kNotExpected,  // another incarnation or place than the one that is called, or it is connected already
+  kNotExpected,  // another id or place than the one that is called, or it is connected already
   kBadProof,     // the secrets differ, or the call is a replay
 };
 std::string_view to_string(Refusal refusal);

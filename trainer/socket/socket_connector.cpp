@@ -43,10 +43,10 @@ class Connector final : public PeerConnector {
 
   const std::string& address() const override { return address_; }
 
-  ConnectOutcome connect(const PeerGroup& group, std::chrono::milliseconds timeout) override {
-    Result<HandshakeRequest> request = request_for(group);
+  ConnectOutcome connect(const PeerRoster& roster, std::chrono::milliseconds timeout) override {
+    Result<HandshakeRequest> request = request_for(roster);
     if (!request) return {request.error()};
-    const auto inbox = port_.open({group.lineage, group.generation, group.nonce});
+    const auto inbox = port_.open({roster.lineage, roster.generation, roster.nonce});
     if (!inbox) return {inbox.error()};
     ConnectOutcome outcome = connect(**inbox, *request, timeout);
     port_.close(**inbox);
@@ -58,12 +58,12 @@ class Connector final : public PeerConnector {
   std::int64_t fenced() const override { return port_.fenced(); }
 
  private:
-  Result<HandshakeRequest> request_for(const PeerGroup& group) const {
-    EVERSTEP_CHECK(group.worker >= 0 && group.worker < static_cast<int>(group.members.size()),
-                   "a worker connects a group that it is no member of");
-    EVERSTEP_CHECK(group.lineage == options_.lineage, "a worker connects a group of another lineage");
-    HandshakeRequest request{group.worker, {}, dialer_, *closing_, options_.seal, limit_rate(options_.log)};
-    for (const PeerMember& member : group.members) {
+  Result<HandshakeRequest> request_for(const PeerRoster& roster) const {
+    EVERSTEP_CHECK(roster.worker >= 0 && roster.worker < static_cast<int>(roster.members.size()),
+                   "a worker connects a roster that it is no member of");
+    EVERSTEP_CHECK(roster.lineage == options_.lineage, "a worker connects a roster of another lineage");
+    HandshakeRequest request{roster.worker, {}, dialer_, *closing_, options_.seal, limit_rate(options_.log)};
+    for (const PeerMember& member : roster.members) {
       Result<PeerAddress> address = parse_peer_address(member.address);
       if (!address) return address.error();
       request.members.push_back({member.id, std::move(address).value(), member.name});

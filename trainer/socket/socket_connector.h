@@ -39,7 +39,7 @@ inline constexpr std::size_t kLongestRuntimeDirectory = 64;
 //
 // Over AF_UNIX the kernel says that the other side is a process of this user. Over TLS both sides prove that they have
 // the job's secret, or a certificate of the same authority. On top of that every connection proves the job's secret,
-// lineage, generation, try and incarnations, bound to that very TLS session.
+// lineage, generation, try and worker ids, bound to that very TLS session.
 //
 // kInvalidArgument: no port is free, the address is not this machine's, neither way to connect is there, or the
 // directory is not this user's alone. With a port the latter is only logged, and everybody is called over TCP.

@@ -28,9 +28,9 @@ class BertEmbedding final : public Block {
     const at::Tensor normed_gradient = drop_out(output_gradient, call, RandomUse::kEmbeddingDropout);
     const at::Tensor gradient =
         kNorm.backward(weights, saved[kSum], saved[kMean], saved[kInverseDeviation], normed_gradient, sink);
-    add_lookup_gradient(kTokens, call.batch.tokens.view(-1), gradient, sink);
+    add_lookup_gradient(kTokens, call.batch.token_lookup, gradient, sink);
     add_position_gradient(kPositions, call.batch.tokens.size(1), gradient, sink);
-    add_lookup_gradient(kSegments, call.batch.segments.view(-1), gradient, sink);
+    add_lookup_gradient(kSegments, call.batch.segment_lookup, gradient, sink);
     return {};
   }
 };

@@ -13,7 +13,6 @@ constexpr Dense kPooler{6};
 constexpr Dense kNextSentence{8};
 
 enum Saved {
-  kPlaces,
   kSelected,
   kTransformed,
   kActivated,
@@ -34,26 +33,29 @@ class BertHead final : public Block {
 
   at::Tensor forward(const Tensors& weights, const at::Tensor& input, const BlockCall& call,
                      Tensors& saved) const override {
-    const at::Tensor places = call.batch.labels.ne(kIgnoredLabel).nonzero().squeeze(1);
+    const at::Tensor& places = call.batch.masked;
     const at::Tensor selected = input.index_select(0, places);
     const at::Tensor transformed = kTransform.forward(weights, selected);
     const at::Tensor activated = at::gelu(transformed);
     const Norm::Output normed = kNorm.forward(weights, activated);
     const at::Tensor logits = at::addmm(weights[kDecoderBias], normed.value, weights[kDecoder].t());
     const CrossEntropy entropy = cross_entropy(logits, call.batch.labels.index_select(0, places));
-    saved = {places,       selected,
-             transformed,  activated,
-             normed.mean,  normed.inverse_deviation,
-             normed.value, entropy.log_probabilities};
+    saved = {selected,
+             transformed,
+             activated,
+             normed.mean,
+             normed.inverse_deviation,
+             normed.value,
+             entropy.log_probabilities};
     if (!next_sentence_) return entropy.loss;
     return entropy.loss + next_sentence_loss(weights, input, call, saved);
   }
 
-  at::Tensor backward(const Tensors& weights, const Tensors& saved, const at::Tensor& output_gradient,
+  at::Tensor backward(const Tensors& weights, const Tensors& saved, const at::Tensor& /*output_gradient*/,
                       const BlockCall& call, GradientSink& sink) const override {
-    const at::Tensor labels = call.batch.labels.index_select(0, saved[kPlaces]);
+    const at::Tensor labels = call.batch.labels.index_select(0, call.batch.masked);
     const at::Tensor scores =
-        cross_entropy_backward(saved[kLogProbabilities], labels, output_gradient, saved[kSelected].scalar_type());
+        cross_entropy_backward(saved[kLogProbabilities], labels, call.loss_weight, saved[kSelected].scalar_type());
     sink.add(kDecoderBias, scores.sum(0, false, at::kFloat));
     sink.add_product(kDecoder, scores.t(), saved[kNormed]);
     at::Tensor gradient = kNorm.backward(weights, saved[kActivated], saved[kMean], saved[kInverseDeviation],
@@ -61,9 +63,9 @@ class BertHead final : public Block {
     gradient = at::gelu_backward(gradient, saved[kTransformed]);
     gradient = kTransform.backward(weights, saved[kSelected], gradient, sink);
     at::Tensor input_gradient = at::zeros({call.batch.labels.numel(), gradient.size(1)}, gradient.options());
-    input_gradient.index_copy_(0, saved[kPlaces], gradient);
+    input_gradient.index_copy_(0, call.batch.masked, gradient);
     if (next_sentence_) {
-      first_tokens(input_gradient, call).add_(next_sentence_backward(weights, saved, output_gradient, call, sink));
+      first_tokens(input_gradient, call).add_(next_sentence_backward(weights, saved, call, sink));
     }
     return input_gradient;
   }
@@ -83,11 +85,10 @@ class BertHead final : public Block {
   }
 
   // The gradient of each row's first token.
-  static at::Tensor next_sentence_backward(const Tensors& weights, const Tensors& saved,
-                                           const at::Tensor& output_gradient, const BlockCall& call,
+  static at::Tensor next_sentence_backward(const Tensors& weights, const Tensors& saved, const BlockCall& call,
                                            GradientSink& sink) {
     const at::Tensor scores = cross_entropy_backward(saved[kFollowsLogProbabilities], call.batch.follows,
-                                                     output_gradient, saved[kPooled].scalar_type());
+                                                     call.loss_weight, saved[kPooled].scalar_type());
     at::Tensor gradient = kNextSentence.backward(weights, saved[kPooled], scores, sink);
     gradient = at::tanh_backward(gradient, saved[kPooled]);
     return kPooler.backward(weights, saved[kFirst], gradient, sink);

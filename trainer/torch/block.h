@@ -18,7 +18,14 @@ inline at::ScalarType scalar_type(const ModelConfig& config) {
   return config.precision == Precision::kBf16 ? at::kBFloat16 : at::kFloat;
 }
 
-// A minibatch as the blocks want it.
+// Which rows of a table a minibatch looks up, as the gradient of the table wants it. Made on the host: no device has to
+// be asked how many there are.
+struct Lookup {
+  at::Tensor distinct;  // [m], int64: the rows, ascending
+  at::Tensor place;     // [n], int64: of each looked-up row among them
+};
+
+// A minibatch as the blocks want it, on the device of their weights.
 struct BatchTensors {
   at::Tensor tokens;          // [sequences, length], int64
   at::Tensor labels;          // [sequences · length], int64
@@ -26,9 +33,15 @@ struct BatchTensors {
   at::Tensor attention_mask;  // BERT: [sequences, 1, 1, length], 0 or -inf in the model's precision; undefined if no
                               // row is padded
   at::Tensor follows;         // BERT: [sequences], int64
+  at::Tensor masked;          // BERT: [m], int64: where labels are to be predicted, ascending
+  Lookup token_lookup;        // for the embedding's backward
+  Lookup segment_lookup;      // BERT: the same
 };
 
-BatchTensors to_tensors(const Minibatch& minibatch, const ModelConfig& config);
+// Where the embedding's backward does not run, the lookups are left undefined. Throws c10::Error if a label is neither
+// a class nor kIgnoredLabel: no kernel looks.
+BatchTensors to_tensors(const Minibatch& minibatch, const ModelConfig& config, c10::Device device = at::kCPU,
+                        bool with_lookups = true);
 
 // What a block has to know besides its tensors.
 struct BlockCall {
@@ -37,6 +50,7 @@ struct BlockCall {
   const BatchTensors& batch;
   Position position;  // keys dropout
   bool training = true;
+  double loss_weight = 1;  // at the head's backward: what the loss counts with, 1/M
 };
 
 // Takes the gradients of one block's parameters, each exactly once per backward.
@@ -57,12 +71,11 @@ class Block {
  public:
   virtual ~Block() = default;
 
-  // The embedding ignores `input`; the head returns the minibatch's loss, a scalar in fp32.
+  // The embedding ignores `input`; the head returns the minibatch's loss, a scalar in fp32 that is still on the device.
   virtual at::Tensor forward(const Tensors& weights, const at::Tensor& input, const BlockCall& call,
                              Tensors& saved) const = 0;
 
-  // The gradient of the input (undefined for the embedding). At the head `output_gradient` is the scalar that the loss
-  // counts with, 1/M.
+  // The gradient of the input (undefined for the embedding). The head ignores `output_gradient`.
   virtual at::Tensor backward(const Tensors& weights, const Tensors& saved, const at::Tensor& output_gradient,
                               const BlockCall& call, GradientSink& sink) const = 0;
 };

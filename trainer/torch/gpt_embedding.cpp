@@ -21,7 +21,7 @@ class GptEmbedding final : public Block {
   at::Tensor backward(const Tensors& /*weights*/, const Tensors& /*saved*/, const at::Tensor& output_gradient,
                       const BlockCall& call, GradientSink& sink) const override {
     const at::Tensor gradient = drop_out(output_gradient, call, RandomUse::kEmbeddingDropout);
-    add_lookup_gradient(kTokens, call.batch.tokens.view(-1), gradient, sink);
+    add_lookup_gradient(kTokens, call.batch.token_lookup, gradient, sink);
     add_position_gradient(kPositions, call.batch.tokens.size(1), gradient, sink);
     return {};
   }

@@ -20,10 +20,10 @@ class GptHead final : public Block {
     return entropy.loss;
   }
 
-  at::Tensor backward(const Tensors& weights, const Tensors& saved, const at::Tensor& output_gradient,
-                      const BlockCall& /*call*/, GradientSink& sink) const override {
+  at::Tensor backward(const Tensors& weights, const Tensors& saved, const at::Tensor& /*output_gradient*/,
+                      const BlockCall& call, GradientSink& sink) const override {
     const at::Tensor scores =
-        cross_entropy_backward(saved[kLogProbabilities], saved[kLabels], output_gradient, saved[kInput].scalar_type());
+        cross_entropy_backward(saved[kLogProbabilities], saved[kLabels], call.loss_weight, saved[kInput].scalar_type());
     sink.add_product(kDecoder, scores.t(), saved[kNormed]);
     return kNorm.backward(weights, saved[kInput], saved[kMean], saved[kInverseDeviation], scores.mm(weights[kDecoder]),
                           sink);

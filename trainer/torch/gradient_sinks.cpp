@@ -1,8 +1,7 @@
 #include "trainer/torch/gradient_sinks.h"
 
-#include <map>
-#include <span>
-
+#include "trainer/torch/device_buffers.h"
+#include "trainer/torch/ops.h"
 #include "trainer/update/fixed_point.h"
 
 namespace everstep::trainer {
@@ -27,7 +26,7 @@ class FloatGradients final : public StageGradients {
     sums_[entry_of(parameter)].index_add_(0, index, rows);
   }
 
-  bool take_overflow() override { return false; }  // the optimizer sees infinities and NaNs itself
+  Noted<bool> take_overflow() override { return false; }  // the optimizer sees infinities and NaNs itself
 
  private:
   Tensors sums_;
@@ -35,41 +34,39 @@ class FloatGradients final : public StageGradients {
 
 class FixedPointGradients final : public StageGradients {
  public:
-  FixedPointGradients(const StageLayout& layout, const Buffer& sums, std::int64_t window)
-      : sums_(parameter_views(layout, sums, at::kLong)), window_(window) {}
+  FixedPointGradients(const StageRequest& request, const Buffer& sums)
+      : device_(request.device),
+        sums_(parameter_views(request.layout, sums, at::kLong)),
+        limit_(fixed_point_limit(request.window)),
+        overflow_(at::zeros({1}, sums_.front().options().dtype(at::kByte))) {}
 
   void add(int parameter, const at::Tensor& gradient) override {
-    add_floats(sums_[entry_of(parameter)], gradient, fixed_point_limit(window_));
+    ops::add_fixed_point(sums_[entry_of(parameter)], gradient.to(at::kFloat).contiguous(), limit_, overflow_);
   }
 
   void add_product(int parameter, const at::Tensor& left, const at::Tensor& right) override {
     add(parameter, left.mm(right));
   }
 
+  // No row comes twice, so that each has one addend of this minibatch, as everywhere.
   void add_rows(int parameter, const at::Tensor& index, const at::Tensor& rows) override {
-    const auto row_of = index.accessor<std::int64_t, 1>();
-    std::map<std::int64_t, std::int64_t> addends;  // of this minibatch, by row
-    for (std::int64_t i = 0; i < index.numel(); ++i) ++addends[row_of[i]];
-    for (std::int64_t i = 0; i < index.numel(); ++i) {
-      const float limit = fixed_point_limit(window_ * addends.at(row_of[i]));
-      add_floats(sums_[entry_of(parameter)].select(0, row_of[i]), rows.select(0, i), limit);
-    }
+    const at::Tensor values = rows.to(at::kFloat).contiguous();
+    const at::Tensor limits = at::full({index.numel()}, limit_, values.options());
+    ops::add_fixed_point_rows(sums_[entry_of(parameter)], index, values, limits, overflow_);
   }
 
-  bool take_overflow() override { return std::exchange(overflowed_, false); }
+  Noted<bool> take_overflow() override {
+    const Noted<bool> overflowed =
+        overflow_.is_cpu() ? Noted<bool>(overflow_.item<std::uint8_t>() != 0) : device_->flag(to_buffer(overflow_));
+    overflow_.zero_();
+    return overflowed;
+  }
 
  private:
-  void add_floats(const at::Tensor& sums, const at::Tensor& gradient, float limit) {
-    const at::Tensor values = gradient.to(at::kFloat).contiguous();
-    const auto size = static_cast<std::size_t>(values.numel());
-    EVERSTEP_CHECK(sums.numel() == values.numel(), "a gradient has its parameter's size");
-    const std::span target(sums.mutable_data_ptr<std::int64_t>(), size);
-    if (!add_fixed_point(target, {values.const_data_ptr<float>(), size}, limit)) overflowed_ = true;
-  }
-
+  DeviceMemory* const device_;
   Tensors sums_;
-  const std::int64_t window_;
-  bool overflowed_ = false;
+  const float limit_;
+  at::Tensor overflow_;
 };
 
 }  // namespace
@@ -77,7 +74,7 @@ class FixedPointGradients final : public StageGradients {
 std::unique_ptr<StageGradients> make_stage_gradients(const StageRequest& request, int parity) {
   const Buffer& sums = request.memory.gradients.at(static_cast<std::size_t>(parity));
   if (request.accumulation == Accumulation::kFloat) return std::make_unique<FloatGradients>(request.layout, sums);
-  return std::make_unique<FixedPointGradients>(request.layout, sums, request.window);
+  return std::make_unique<FixedPointGradients>(request, sums);
 }
 
 Tensors parameter_views(const StageLayout& layout, const Buffer& buffer, at::ScalarType type) {
@@ -86,7 +83,8 @@ Tensors parameter_views(const StageLayout& layout, const Buffer& buffer, at::Sca
                  "a stage's buffer has its layout's size");
   Tensors views;
   for (const StageLayout::Entry& entry : layout.entries) {
-    views.push_back(at::from_blob(buffer.data + entry.offset * bytes, entry.parameter.shape, type));
+    views.push_back(
+        to_tensor(buffer.part(entry.offset * bytes, entry.parameter.elements() * bytes), entry.parameter.shape, type));
   }
   return views;
 }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "trainer/model/stage_compute.h"
@@ -16,7 +15,7 @@ class StageGradients : public GradientSink {
   void select_block(std::size_t first_entry) { first_entry_ = first_entry; }
 
   // Whether a gradient could not be represented since the last call; resets it.
-  virtual bool take_overflow() = 0;
+  virtual Noted<bool> take_overflow() = 0;
 
  protected:
   std::size_t entry_of(int parameter) const { return first_entry_ + static_cast<std::size_t>(parameter); }

@@ -1,26 +1,21 @@
 #include "trainer/torch/layers.h"
 
-#include <algorithm>
 #include <tuple>
+#include <utility>
+
+#include "trainer/torch/ops.h"
 
 namespace everstep::trainer {
 namespace {
 
-struct LabelledRow {
-  std::int64_t row = 0;
-  std::int64_t label = 0;
-};
+enum class AttentionKernel : std::uint8_t { kCpu, kFlash, kEfficient };
 
-std::vector<LabelledRow> labelled_rows(const at::Tensor& labels, std::int64_t classes) {
-  std::vector<LabelledRow> rows;
-  const auto label_of = labels.accessor<std::int64_t, 1>();
-  for (std::int64_t row = 0; row < labels.numel(); ++row) {
-    const std::int64_t label = label_of[row];
-    if (label == kIgnoredLabel) continue;
-    TORCH_CHECK_INDEX(label >= 0 && label < classes, "label ", label, " is not below ", classes);
-    rows.push_back({row, label});
-  }
-  return rows;
+AttentionKernel kernel_for(const at::Tensor& query, std::int64_t head_size, bool has_mask) {
+  constexpr std::int64_t kLargestFlashHead = 256;
+  if (!query.is_cuda()) return AttentionKernel::kCpu;
+  const bool fits_flash = head_size % 8 == 0 && head_size <= kLargestFlashHead;
+  const bool is_flash = query.scalar_type() == at::kBFloat16 && !has_mask && fits_flash;
+  return is_flash ? AttentionKernel::kFlash : AttentionKernel::kEfficient;
 }
 
 }  // namespace
@@ -84,53 +79,94 @@ at::Tensor Attention::by_token(const at::Tensor& activations) const {
   return activations.transpose(1, 2).reshape({activations.size(0) * length, heads * activations.size(3)});
 }
 
+// The mask for the memory-efficient kernel, which wants every query's row, and rows that begin at multiples of 16.
+std::optional<at::Tensor> Attention::bias(const at::Tensor& query) const {
+  constexpr std::int64_t kUnit = 16;
+  if (!mask) return std::nullopt;
+  const std::int64_t missing = (kUnit - length % kUnit) % kUnit;
+  const at::Tensor padded = missing == 0 ? *mask : at::constant_pad_nd(*mask, {0, missing}, 0).narrow(3, 0, length);
+  return padded.expand({query.size(0) / length, heads, length, length});
+}
+
 Attention::Output Attention::forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) const {
-  auto [output, log_sum] =
-      at::_scaled_dot_product_flash_attention_for_cpu(by_head(query), by_head(key), by_head(value), 0.0, causal, mask);
+  const at::Tensor q = by_head(query);
+  const at::Tensor k = by_head(key);
+  const at::Tensor v = by_head(value);
+  at::Tensor output;
+  at::Tensor log_sum;
+  switch (kernel_for(query, q.size(3), mask.has_value())) {
+    case AttentionKernel::kCpu:
+      std::tie(output, log_sum) = at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, causal, mask);
+      break;
+    case AttentionKernel::kFlash: {
+      auto result = at::_scaled_dot_product_flash_attention(q, k, v, 0.0, causal, false);
+      output = std::get<0>(result);
+      log_sum = std::get<1>(result);
+      break;
+    }
+    case AttentionKernel::kEfficient: {
+      auto result = at::_scaled_dot_product_efficient_attention(q, k, v, bias(query), true, 0.0, causal);
+      output = std::get<0>(result);
+      log_sum = std::get<1>(result);
+      break;
+    }
+  }
   return {by_token(output), std::move(log_sum)};
 }
 
 Attention::Gradients Attention::backward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                                          const Output& output, const at::Tensor& output_gradient) const {
-  auto [query_gradient, key_gradient, value_gradient] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-      by_head(output_gradient), by_head(query), by_head(key), by_head(value), by_head(output.value), output.log_sum,
-      0.0, causal, mask);
-  return {by_token(query_gradient), by_token(key_gradient), by_token(value_gradient)};
+  const at::Tensor q = by_head(query);
+  const at::Tensor k = by_head(key);
+  const at::Tensor v = by_head(value);
+  const at::Tensor out = by_head(output.value);
+  const at::Tensor out_gradient = by_head(output_gradient);
+  // Kernels without dropout read no seed and no offset of random numbers.
+  const auto none = [&](at::IntArrayRef shape) { return at::empty(shape, query.options().dtype(at::kLong)); };
+  at::Tensor q_gradient;
+  at::Tensor k_gradient;
+  at::Tensor v_gradient;
+  switch (kernel_for(query, q.size(3), mask.has_value())) {
+    case AttentionKernel::kCpu:
+      std::tie(q_gradient, k_gradient, v_gradient) = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+          out_gradient, q, k, v, out, output.log_sum, 0.0, causal, mask);
+      break;
+    case AttentionKernel::kFlash:
+      std::tie(q_gradient, k_gradient, v_gradient) = at::_scaled_dot_product_flash_attention_backward(
+          out_gradient, q, k, v, out, output.log_sum, {}, {}, length, length, 0.0, causal, none({0}), none({0}));
+      break;
+    case AttentionKernel::kEfficient:
+      std::tie(q_gradient, k_gradient, v_gradient, std::ignore) = at::_scaled_dot_product_efficient_attention_backward(
+          out_gradient, q, k, v, bias(query).value_or(at::Tensor()), out, output.log_sum, none({}), none({}), 0.0,
+          {true, true, true, false}, causal);
+      break;
+  }
+  return {by_token(q_gradient), by_token(k_gradient), by_token(v_gradient)};
 }
 
 CrossEntropy cross_entropy(const at::Tensor& logits, const at::Tensor& labels) {
   const at::Tensor log_probabilities = at::_log_softmax(logits.to(at::kFloat), 1, false);
-  const auto rows = log_probabilities.accessor<float, 2>();
-  double sum = 0;
-  std::int64_t count = 0;
-  for (const auto& [row, label] : labelled_rows(labels, log_probabilities.size(1))) {
-    sum -= rows[row][label];
-    ++count;
-  }
-  const double loss = count == 0 ? 0 : sum / static_cast<double>(count);
-  return {at::scalar_tensor(loss, at::kFloat), log_probabilities};
+  at::Tensor loss = at::empty({}, log_probabilities.options());
+  ops::cross_entropy(loss, log_probabilities, labels);
+  return {loss, log_probabilities};
 }
 
-at::Tensor cross_entropy_backward(const at::Tensor& log_probabilities, const at::Tensor& labels,
-                                  const at::Tensor& weight, at::ScalarType type) {
-  const std::vector<LabelledRow> labelled = labelled_rows(labels, log_probabilities.size(1));
-  at::Tensor gradient = at::exp(log_probabilities);
-  if (std::ssize(labelled) != labels.numel()) gradient.mul_(labels.ne(kIgnoredLabel).unsqueeze(1));
-  auto rows = gradient.accessor<float, 2>();
-  for (const auto& [row, label] : labelled) rows[row][label] -= 1;
-  const auto count = static_cast<double>(std::max<std::size_t>(1, labelled.size()));
-  return gradient.mul_(weight.item<double>() / count).to(type);
+at::Tensor cross_entropy_backward(const at::Tensor& log_probabilities, const at::Tensor& labels, double weight,
+                                  at::ScalarType type) {
+  at::Tensor gradient = at::empty_like(log_probabilities);
+  ops::cross_entropy_backward(gradient, log_probabilities, labels, weight);
+  return gradient.to(type);
 }
 
-void add_lookup_gradient(int table, const at::Tensor& index, const at::Tensor& gradient, GradientSink& sink) {
-  const auto [distinct, place, counts] = at::_unique2(index, true, true, false);
-  sink.add_rows(table, distinct,
-                at::embedding_dense_backward(gradient.to(at::kFloat), place, distinct.numel(), -1, false));
+void add_lookup_gradient(int table, const Lookup& lookup, const at::Tensor& gradient, GradientSink& sink) {
+  sink.add_rows(
+      table, lookup.distinct,
+      at::embedding_dense_backward(gradient.to(at::kFloat), lookup.place, lookup.distinct.numel(), -1, false));
 }
 
 void add_position_gradient(int table, std::int64_t length, const at::Tensor& gradient, GradientSink& sink) {
   const at::Tensor by_row = gradient.view({-1, length, gradient.size(1)});
-  sink.add_rows(table, at::arange(length, at::kLong), by_row.sum(0, false, at::kFloat));
+  sink.add_rows(table, at::arange(length, gradient.options().dtype(at::kLong)), by_row.sum(0, false, at::kFloat));
 }
 
 }  // namespace everstep::trainer

@@ -50,7 +50,9 @@ struct Norm {
                       const at::Tensor& inverse_deviation, const at::Tensor& output_gradient, GradientSink& sink) const;
 };
 
-// Attention over rows of `length` tokens; queries, keys and values may be views with any stride between tokens.
+// Attention over rows of `length` tokens; queries, keys and values may be views with any stride between tokens. By one
+// of LibTorch's fused kernels: the CPU's; on a GPU flash attention, or where that cannot (fp32, a mask) the
+// memory-efficient one. A backward takes the kernel of its forward.
 struct Attention {
   std::int64_t length = 0;
   std::int64_t heads = 0;
@@ -73,6 +75,7 @@ struct Attention {
                      const at::Tensor& output_gradient) const;
 
  private:
+  std::optional<at::Tensor> bias(const at::Tensor& query) const;
   at::Tensor by_head(const at::Tensor& activations) const;
   at::Tensor by_token(const at::Tensor& activations) const;
 };
@@ -82,18 +85,18 @@ Attention attention_of(const BlockCall& call);
 // Mean cross entropy of `logits` [n, classes] against those of `labels` [n] that are not kIgnoredLabel, in fp32
 // whatever the logits are; 0 if there are none.
 struct CrossEntropy {
-  at::Tensor loss;
+  at::Tensor loss;               // a scalar in fp32, on the device
   at::Tensor log_probabilities;  // fp32
 };
 
 CrossEntropy cross_entropy(const at::Tensor& logits, const at::Tensor& labels);
 
 // The gradient of the logits where the loss counts with `weight`, in the precision `type`.
-at::Tensor cross_entropy_backward(const at::Tensor& log_probabilities, const at::Tensor& labels,
-                                  const at::Tensor& weight, at::ScalarType type);
+at::Tensor cross_entropy_backward(const at::Tensor& log_probabilities, const at::Tensor& labels, double weight,
+                                  at::ScalarType type);
 
-// The gradient of a table whose rows were looked up at `index` [n] to make the n rows of `gradient`.
-void add_lookup_gradient(int table, const at::Tensor& index, const at::Tensor& gradient, GradientSink& sink);
+// The gradient of a table whose rows were looked up to make the n rows of `gradient`.
+void add_lookup_gradient(int table, const Lookup& lookup, const at::Tensor& gradient, GradientSink& sink);
 
 // The gradient of a table of positions, whose first rows were added to every row of tokens.
 void add_position_gradient(int table, std::int64_t length, const at::Tensor& gradient, GradientSink& sink);

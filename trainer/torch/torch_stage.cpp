@@ -5,17 +5,11 @@
 #include <c10/util/Exception.h>
 
 #include "trainer/torch/block.h"
+#include "trainer/torch/device_buffers.h"
 #include "trainer/torch/gradient_sinks.h"
 
 namespace everstep::trainer {
 namespace {
-
-Buffer to_buffer(const at::Tensor& tensor) {
-  auto owner = std::make_shared<at::Tensor>(tensor.contiguous());
-  auto* const data = static_cast<std::byte*>(owner->mutable_data_ptr());
-  const std::size_t bytes = owner->nbytes();
-  return {std::move(owner), data, bytes};
-}
 
 // LibTorch's exceptions end here.
 template <typename Function>
@@ -42,7 +36,7 @@ class TorchStage final : public StageCompute {
   Result<Output> forward(Position position, Buffer input) override;
   Result<Buffer> backward(Position position, Buffer output_gradient, int parity) override;
   Result<Output> evaluate(std::int64_t index, Buffer input) override;
-  bool take_overflow(int parity) override { return gradients_[parity]->take_overflow(); }
+  Noted<bool> take_overflow(int parity) override { return gradients_[parity]->take_overflow(); }
 
  private:
   struct BlockSlot {
@@ -59,7 +53,8 @@ class TorchStage final : public StageCompute {
   };
 
   bool last() const { return request_.layout.end_block == request_.model.blocks(); }
-  at::Tensor to_tensor(const Buffer& buffer) const;
+  c10::Device device() const { return blocks_.front().weights.front().device(); }
+  at::Tensor boundary_tensor(const Buffer& buffer) const;
   Output to_output(const at::Tensor& result) const;
   Result<Output> run_forward(Position position, const Buffer& input);
   Result<Buffer> run_backward(Position position, const Buffer& output_gradient, int parity);
@@ -85,28 +80,28 @@ TorchStage::TorchStage(const StageRequest& request) : request_(request) {
 }
 
 // An activation or its gradient as a tensor over the same bytes, which live as long as it.
-at::Tensor TorchStage::to_tensor(const Buffer& buffer) const {
+at::Tensor TorchStage::boundary_tensor(const Buffer& buffer) const {
   if (buffer.empty()) return {};
   EVERSTEP_CHECK(buffer.size == request_.model.boundary_bytes(), "a tensor between stages has the boundary's size");
-  return at::from_blob(
-      buffer.data, {request_.model.tokens_per_minibatch(), request_.model.shape.hidden},
-      [owner = buffer.owner](void*) {}, scalar_type(request_.model));
+  return to_tensor(buffer, {request_.model.tokens_per_minibatch(), request_.model.shape.hidden},
+                   scalar_type(request_.model));
 }
 
 StageCompute::Output TorchStage::to_output(const at::Tensor& result) const {
-  if (last()) return {{}, result.item<double>()};
-  return {to_buffer(result), 0};
+  if (!last()) return {to_buffer(result), 0};
+  return {{}, result.is_cpu() ? Noted<double>(result.item<double>()) : request_.device->number(to_buffer(result))};
 }
 
 Result<StageCompute::Output> TorchStage::run_forward(Position position, const Buffer& input) {
   const auto minibatch = request_.data->training(position);
   if (!minibatch) return minibatch.error();
+  const bool has_embedding = request_.layout.first_block == 0;
   const auto [place, inserted] =
-      in_flight_.emplace(position.value, InFlight{to_tensors(*minibatch, request_.model), {}});
+      in_flight_.emplace(position.value, InFlight{to_tensors(*minibatch, request_.model, device(), has_embedding), {}});
   EVERSTEP_CHECK(inserted, "a minibatch goes forward once");
   InFlight& kept = place->second;
 
-  at::Tensor activation = to_tensor(input);
+  at::Tensor activation = boundary_tensor(input);
   for (const BlockSlot& block : blocks_) {
     Tensors saved;
     const at::Tensor block_input = activation;
@@ -122,12 +117,12 @@ Result<Buffer> TorchStage::run_backward(Position position, const Buffer& output_
   EVERSTEP_CHECK(place != in_flight_.end(), "a backward follows its forward");
   InFlight& kept = place->second;
 
-  at::Tensor gradient =
-      last() ? at::scalar_tensor(1.0 / static_cast<double>(request_.window), at::kDouble) : to_tensor(output_gradient);
+  at::Tensor gradient = boundary_tensor(output_gradient);
+  const double loss_weight = 1.0 / static_cast<double>(request_.window);
   StageGradients& sink = *gradients_[parity];
   for (std::size_t i = blocks_.size(); i-- > 0;) {
     const BlockSlot& block = blocks_[i];
-    const BlockCall call{request_.model, block.number, kept.batch, position, true};
+    const BlockCall call{request_.model, block.number, kept.batch, position, true, loss_weight};
     Tensors saved = std::move(kept.saved[i]);
     if (request_.model.recompute) block.code->forward(block.weights, at::Tensor(saved[0]), call, saved);
     sink.select_block(block.first_entry);
@@ -149,8 +144,8 @@ Result<StageCompute::Output> TorchStage::evaluate(std::int64_t index, Buffer inp
   return without_exceptions("the evaluation", Position{index}, [&]() -> Result<Output> {
     const auto minibatch = request_.data->validation(index);
     if (!minibatch) return minibatch.error();
-    const BatchTensors batch = to_tensors(*minibatch, request_.model);
-    at::Tensor activation = to_tensor(input);
+    const BatchTensors batch = to_tensors(*minibatch, request_.model, device(), false);
+    at::Tensor activation = boundary_tensor(input);
     for (const BlockSlot& block : blocks_) {
       Tensors unused;
       activation = block.code->forward(block.weights, activation,

@@ -12,7 +12,7 @@ void initialise_weights(const ModelConfig& config, const StageLayout& layout, co
 // The same in fp32 whatever the model's precision: what an owner's master starts from.
 void initialise_master(const ModelConfig& config, const StageLayout& layout, const Buffer& master);
 
-// A stage on LibTorch's CPU kernels.
+// A stage on LibTorch's kernels, where the chunk's memory lies: on the host, or on the device of a TorchDeviceMemory.
 std::unique_ptr<StageCompute> make_torch_stage(const StageRequest& request);
 
 // Settings of the process, before any tensor exists: one thread per worker (bits repeat only with a fixed number), no

@@ -2,22 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 
 #include "base/text.h"
 #include "scheduler/versions.h"
 #include "trainer/update/fixed_point.h"
+#include "trainer/update/loops.h"
 
 namespace everstep::trainer {
 namespace {
-
-// Infinities and NaNs are the numbers whose exponent is all ones: the largest magnitudes, as bits.
-template <typename Bits>
-bool has_none_from(std::span<const Bits> numbers, Bits sign, Bits infinity) {
-  Bits largest = 0;
-  for (const Bits number : numbers) largest = std::max<Bits>(largest, number & static_cast<Bits>(~sign));
-  return largest < infinity;
-}
 
 // Whether all passes of the minibatch meet the window's own version of the weights though the one before is in flight.
 bool meets_one_version(const scheduler::Schedule& shape, int minibatch) {
@@ -42,32 +34,48 @@ bool meets_one_version(const scheduler::Schedule& shape, int minibatch) {
 }  // namespace
 
 bool is_finite(const Buffer& tensor, Precision precision) {
-  if (precision == Precision::kBf16) {
-    return has_none_from<std::uint16_t>(tensor.as<const std::uint16_t>(), 0x8000U, 0x7F80U);
-  }
-  return has_none_from<std::uint32_t>(tensor.as<const std::uint32_t>(), 0x80000000U, 0x7F800000U);
+  return precision == Precision::kBf16 ? all_finite(tensor.as<const std::uint16_t>())
+                                       : all_finite(tensor.as<const std::uint32_t>());
 }
 
-void OriginWatch::forward(const Pass& pass, bool finite_input, const Buffer& output, bool is_good) {
-  const bool finite_output = is_good && is_finite(output);
-  note(pass, finite_input, finite_output);
-  if (!finite_input || !finite_output) spoilt_.emplace(pass.stage, pass.position);
+bool SourceWatch::Seen::is_known() const {
+  return tensors.bad_input.is_known() && tensors.bad_output.is_known() && loss.is_known() && overflowed.is_known();
 }
 
-void OriginWatch::backward(const Pass& pass, bool finite_input, const Buffer& output, bool is_good) {
-  const bool was_spoilt = spoilt_.erase({pass.stage, pass.position}) > 0;
-  note(pass, finite_input && !was_spoilt, is_good && is_finite(output));
+void SourceWatch::forward(const Pass& pass, const Tensors& tensors, const Noted<double>& loss) {
+  unknown_.push_back({pass, true, tensors, loss, false});
+  look();
 }
 
-void OriginWatch::note(const Pass& pass, bool finite_input, bool finite_output) {
+void SourceWatch::backward(const Pass& pass, const Tensors& tensors, const Noted<bool>& overflowed) {
+  unknown_.push_back({pass, false, tensors, 0.0, overflowed});
+  look();
+}
+
+void SourceWatch::look() {
+  for (; !unknown_.empty() && unknown_.front().is_known(); unknown_.pop_front()) judge(unknown_.front());
+}
+
+void SourceWatch::judge(const Seen& seen) {
+  const auto& [pass, is_forward, tensors, loss, overflowed] = seen;
+  const bool was_spoilt = !is_forward && spoilt_.erase({pass.stage, pass.position}) > 0;
+  const bool finite_input = !tensors.bad_input.value() && !was_spoilt;
+  const bool finite_output = !tensors.bad_output.value() && std::isfinite(loss.value()) && !overflowed.value();
+  if (is_forward && (!finite_input || !finite_output)) spoilt_.emplace(pass.stage, pass.position);
   if (!finite_input || finite_output) return;
-  const auto [origin, is_first] = origins_.try_emplace(pass.window, pass.position);
-  if (!is_first) origin->second = std::min(origin->second, pass.position);
+  const auto [source, is_first] = sources_.try_emplace(pass.window, pass.position);
+  if (!is_first) source->second = std::min(source->second, pass.position);
 }
 
-std::optional<Position> OriginWatch::take(std::int64_t window) {
-  const auto origin = origins_.extract(window);
-  return origin.empty() ? std::nullopt : std::optional(origin.mapped());
+bool SourceWatch::has_seen(std::int64_t window) {
+  look();
+  return sources_.contains(window);
+}
+
+std::optional<Position> SourceWatch::take(std::int64_t window) {
+  look();
+  const auto source = sources_.extract(window);
+  return source.empty() ? std::nullopt : std::optional(source.mapped());
 }
 
 void NormHistory::add(double norm) {
@@ -91,13 +99,13 @@ std::optional<Anomaly> find_anomaly(const scheduler::Schedule& schedule, const s
   Anomaly anomaly{window, std::nullopt, decision.finite ? norm_limit : 0};
   const std::int64_t first = window * schedule.request.window;
   for (int worker = 0; worker < std::ssize(records); ++worker) {
-    const auto& minibatch = records[worker].origin;
+    const auto& minibatch = records[worker].source;
     if (decision.finite || !minibatch) continue;
     const Position position{first + *minibatch};
-    if (!anomaly.origin || position < anomaly.origin->position) anomaly.origin = {worker, position, true};
+    if (!anomaly.source || position < anomaly.source->position) anomaly.source = {worker, position, true};
   }
-  if (anomaly.origin && !starts_drained) {
-    anomaly.origin->repeats = meets_one_version(schedule, static_cast<int>(anomaly.origin->position.value - first));
+  if (anomaly.source && !starts_drained) {
+    anomaly.source->repeats = meets_one_version(schedule, static_cast<int>(anomaly.source->position.value - first));
   }
   return anomaly;
 }
@@ -105,9 +113,9 @@ std::optional<Anomaly> find_anomaly(const scheduler::Schedule& schedule, const s
 Error error_of(const Anomaly& anomaly) {
   const std::string what = anomaly.norm_limit > 0 ? " is far larger than those before it" : " is not finite";
   std::string place;
-  if (anomaly.origin) {
-    place = ": minibatch " + std::to_string(anomaly.origin->position.value) + " on worker " +
-            std::to_string(anomaly.origin->worker);
+  if (anomaly.source) {
+    place = ": minibatch " + std::to_string(anomaly.source->position.value) + " on worker " +
+            std::to_string(anomaly.source->worker);
   }
   return {ErrorCode::kDataLoss, "the gradient of window " + std::to_string(anomaly.window) + what + place,
           "the window is run again"};

@@ -14,6 +14,7 @@
 #include "scheduler/schedule.h"
 #include "trainer/model/buffer.h"
 #include "trainer/model/model_config.h"
+#include "trainer/model/noted.h"
 #include "trainer/update/update_exchange.h"
 
 namespace everstep::trainer {
@@ -21,18 +22,18 @@ namespace everstep::trainer {
 // A window whose gradient is not finite, or far larger than those before it. Nobody may apply it.
 struct Anomaly {
   // The op that made numbers which are not finite out of finite ones: the worker that ran it, and its minibatch.
-  struct Origin {
+  struct Source {
     int worker = 0;
     Position position;
     // Run again from the window's beginning, drained and on the same bits, it meets the same numbers. Not so in the
     // first minibatches of an asynchronous window, which meet two versions of the weights unless it begins drained.
     bool repeats = true;
 
-    bool operator==(const Origin&) const = default;
+    bool operator==(const Source&) const = default;
   };
 
   std::int64_t window = 0;
-  std::optional<Origin> origin{};  // of the first minibatch that has one; nothing: nobody saw it happen
+  std::optional<Source> source{};  // of the first minibatch that has one; nothing: nobody saw it happen
   double norm_limit = 0;           // 0: the gradient is not finite; else its norm is finite and above this
 
   bool operator==(const Anomaly&) const = default;
@@ -55,36 +56,48 @@ struct AnomalyPolicy {
 // Whether no number between two stages is NaN or infinite.
 bool is_finite(const Buffer& tensor, Precision precision);
 
-// Looks at what goes into a worker's ops and what comes out, and remembers where numbers ceased to be finite: one pass
-// over the tensors between stages, nothing else. Of a chunk's backward the forward's input is an input, too.
-class OriginWatch {
+// Is told what goes into a worker's ops and what comes out, and remembers where numbers ceased to be finite. Of a
+// chunk's backward the forward's input is an input, too. What is noted on a device counts when it is known.
+class SourceWatch {
  public:
-  explicit OriginWatch(Precision precision) : precision_(precision) {}
-
   struct Pass {
     std::int64_t window = 0;
     int stage = 0;
     Position position;
   };
 
-  // `is_good`: the loss is finite, or the gradient could be added to the sums.
-  void forward(const Pass& pass, bool finite_input, const Buffer& output, bool is_good);
-  void backward(const Pass& pass, bool finite_input, const Buffer& output, bool is_good);
+  // Whether a number of an op's input or output is not finite: nothing is bad where there is no tensor.
+  struct Tensors {
+    Noted<bool> bad_input;
+    Noted<bool> bad_output;
+  };
 
-  bool is_finite(const Buffer& tensor) const { return trainer::is_finite(tensor, precision_); }
+  void forward(const Pass& pass, const Tensors& tensors, const Noted<double>& loss);
+  void backward(const Pass& pass, const Tensors& tensors, const Noted<bool>& overflowed);
 
   // Whether it has happened here in the window: its sums are of no use to anybody.
-  bool has_seen(std::int64_t window) const { return origins_.contains(window); }
+  bool has_seen(std::int64_t window);
 
   // The first minibatch of the window in which it happened here; forgets it.
   std::optional<Position> take(std::int64_t window);
 
  private:
-  void note(const Pass& pass, bool finite_input, bool finite_output);
+  struct Seen {
+    Pass pass;
+    bool is_forward = true;
+    Tensors tensors;
+    Noted<double> loss;
+    Noted<bool> overflowed;
 
-  Precision precision_;
+    bool is_known() const;
+  };
+
+  void look();
+  void judge(const Seen& seen);
+
+  std::deque<Seen> unknown_;                   // yet, in the order of the ops
   std::set<std::pair<int, Position>> spoilt_;  // stage and minibatch whose forward met or made such numbers
-  std::map<std::int64_t, Position> origins_;   // by window
+  std::map<std::int64_t, Position> sources_;   // by window
 };
 
 // The norms of the last updates of a run, by which a window is found to explode.

@@ -1,7 +1,6 @@
 #include "trainer/update/gradient_reduction.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "trainer/update/sums.h"
@@ -16,8 +15,8 @@ Buffer tied_part(const StageLayout::Entry& entry, const Buffer& sums, std::size_
 }  // namespace
 
 GradientReduction::GradientReduction(Transport& transport, const scheduler::Schedule& schedule,
-                                     Accumulation accumulation, const FrameHeader& job)
-    : transport_(transport), schedule_(schedule), accumulation_(accumulation), job_(job) {}
+                                     Accumulation accumulation, const FrameHeader& job, DeviceMemory& memory)
+    : transport_(transport), schedule_(schedule), accumulation_(accumulation), job_(job), memory_(memory) {}
 
 FrameHeader GradientReduction::about(std::int64_t window, int round, int stage) const {
   FrameHeader header = job_;
@@ -123,7 +122,7 @@ Result<bool> GradientReduction::advance(Owned& owned, std::optional<std::chrono:
     } else {
       if (!owned.receiver) {
         const auto add_as = step.kind == Step::Kind::kAdd ? std::optional(accumulation_) : std::nullopt;
-        owned.receiver.emplace(transport_, step.peer, step.header, step.sums, add_as);
+        owned.receiver.emplace(transport_, step.peer, step.header, step.sums, add_as, Channel::kCollectives, memory_);
       }
       if (timeout) {
         EVERSTEP_TRY(owned.receiver->finish(*timeout));
@@ -170,8 +169,8 @@ void GradientReduction::forget_ended() {
 
 void GradientReduction::add_tied_locally() {
   if (tied_here_.empty()) return;
-  add_sums(accumulation_, tied_here_[0], tied_here_[1]);
-  std::memcpy(tied_here_[1].data, tied_here_[0].data, tied_here_[0].size);
+  memory_.add_sums(accumulation_, tied_here_[0], tied_here_[1]);
+  memory_.copy(tied_here_[1], tied_here_[0]);
   tied_here_.clear();
 }
 

@@ -30,9 +30,9 @@ namespace everstep::trainer {
 // In a mirror group of P devices with P stages this moves what a reduce-scatter would.
 class GradientReduction {
  public:
-  // `schedule` must outlive it.
+  // `schedule` and `memory`, where the sums are, must outlive it.
   GradientReduction(Transport& transport, const scheduler::Schedule& schedule, Accumulation accumulation,
-                    const FrameHeader& job);
+                    const FrameHeader& job, DeviceMemory& memory = host_memory());
 
   // At StartReduce, never waits. From now until finish() and everybody's meeting at the update, `sums` must not be
   // touched. `layout` is the stage's.
@@ -86,6 +86,7 @@ class GradientReduction {
   const scheduler::Schedule& schedule_;
   Accumulation accumulation_;
   FrameHeader job_;
+  DeviceMemory& memory_;
   // In the order they were started, which is the same on all workers that share a link.
   std::list<Owned> active_;
   std::vector<Buffer> tied_here_;  // where one worker owns both tied parameters and adds them itself

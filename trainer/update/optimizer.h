@@ -1,11 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "trainer/model/buffer.h"
+#include "trainer/model/device_memory.h"
 #include "trainer/model/model_config.h"
+#include "trainer/update/host_memory.h"
 
 namespace everstep::trainer {
 
@@ -30,13 +31,14 @@ struct StepInput {
 // One pass over memory per step. Same gradient, same bits on every x86-64 (LibTorch's gradients: one kind of CPU only).
 class StageOptimizer {
  public:
-  // `master` (fp32, one per element) is taken only under bf16, else it must be empty.
-  StageOptimizer(StageLayout layout, Precision precision, Accumulation accumulation, AdamOptions options,
-                 Buffer master);
+  // `master` (fp32, one per element) is taken only under bf16, else it must be empty. All lies in `memory`, which must
+  // outlive it.
+  StageOptimizer(StageLayout layout, Precision precision, Accumulation accumulation, AdamOptions options, Buffer master,
+                 DeviceMemory& memory = host_memory());
 
   // Per entry of the layout: the sum of squares of its gradient, in double precision and in an order that depends on
-  // the parameter's size alone. Not finite if the gradient is not.
-  std::vector<double> sums_of_squares(const Buffer& gradient) const;
+  // the parameter's size alone (kernels/ordered_sum.h). Not finite if the gradient is not.
+  std::vector<Noted<double>> sums_of_squares(const Buffer& gradient) const;
 
   // Takes the step, writes `weights`, and leaves `gradient` zero.
   void step(const StepInput& input, const Buffer& gradient, const Buffer& weights);
@@ -55,6 +57,7 @@ class StageOptimizer {
   Precision precision_;
   Accumulation accumulation_;
   AdamOptions options_;
+  DeviceMemory& memory_;
   Buffer master_;
   Buffer first_moment_;
   Buffer second_moment_;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "trainer/update/sums.h"
-
 namespace everstep::trainer {
 namespace {
 
@@ -27,16 +25,17 @@ void send_in_pieces(Transport& transport, int to, FrameHeader header, const Buff
 }
 
 PieceReceiver::PieceReceiver(Transport& transport, int from, const FrameHeader& header, Buffer target,
-                             std::optional<Accumulation> add_as, Channel channel)
+                             std::optional<Accumulation> add_as, Channel channel, DeviceMemory& memory)
     : transport_(transport),
       from_(from),
       header_(header),
       target_(std::move(target)),
       add_as_(add_as),
-      channel_(channel) {
+      channel_(channel),
+      memory_(memory) {
   if (add_as_) {
     const std::size_t bytes = std::min(kPieceBytes, target_.size);
-    for (int i = 0; i < kStagingBuffers; ++i) free_staging_.push_back(allocate_scratch(bytes));
+    for (int i = 0; i < kStagingBuffers; ++i) free_staging_.push_back(memory_.allocate_scratch(bytes));
   }
   post_ahead();
 }
@@ -62,7 +61,7 @@ Status PieceReceiver::take_front(std::chrono::milliseconds timeout) {
   posted_.pop_front();
   EVERSTEP_TRY(transport_.wait(piece.receive, timeout));
   if (add_as_) {
-    add_sums(*add_as_, piece.target, piece.arrives_in);
+    memory_.add_sums(*add_as_, piece.target, piece.arrives_in);
     free_staging_.push_back(piece.arrives_in.part(0, std::min(kPieceBytes, target_.size)));
     post_ahead();
   }

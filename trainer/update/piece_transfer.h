@@ -5,7 +5,9 @@
 #include <optional>
 
 #include "base/result.h"
+#include "trainer/model/device_memory.h"
 #include "trainer/model/model_config.h"
+#include "trainer/update/host_memory.h"
 #include "trainer/wire/transport.h"
 
 namespace everstep::trainer {
@@ -21,9 +23,10 @@ void send_in_pieces(Transport& transport, int to, FrameHeader header, const Buff
 // Receives what send_in_pieces sent.
 class PieceReceiver {
  public:
-  // Stores the pieces in `target`, or, with `add_as`, adds them to what is there.
+  // Stores the pieces in `target`, or, with `add_as`, adds them to what is there: in `memory`, where that lies.
   PieceReceiver(Transport& transport, int from, const FrameHeader& header, Buffer target,
-                std::optional<Accumulation> add_as = std::nullopt, Channel channel = Channel::kCollectives);
+                std::optional<Accumulation> add_as = std::nullopt, Channel channel = Channel::kCollectives,
+                DeviceMemory& memory = host_memory());
 
   // Takes what has arrived without waiting; true when it was the last piece.
   Result<bool> advance();
@@ -47,6 +50,7 @@ class PieceReceiver {
   Buffer target_;
   std::optional<Accumulation> add_as_;
   Channel channel_;
+  DeviceMemory& memory_;
   std::size_t posted_bytes_ = 0;
   std::deque<Piece> posted_;
   std::deque<Buffer> free_staging_;  // only when adding

@@ -11,9 +11,9 @@ namespace everstep::trainer {
 namespace {
 
 constexpr std::uint32_t kRecordFormat = 5;
-// Format, a flag, the stop, a flag, a reserved byte, busy, elapsed, origin, number of losses.
+// Format, a flag, the stop, a flag, a reserved byte, busy, elapsed, source, number of losses.
 constexpr std::size_t kFixedBytes = 40;
-constexpr std::int64_t kNoOrigin = -1;
+constexpr std::int64_t kNoSource = -1;
 constexpr std::size_t kBytesPerSum = 8;
 constexpr std::size_t kBytesPerLoss = 16;
 constexpr std::size_t kBytesPerHash = 8;
@@ -48,7 +48,7 @@ void encode_record(const UpdateRecord& record, const RecordCapacity& capacity, s
   writer.put(std::uint8_t{0});  // reserved
   writer.put(record.busy);
   writer.put(record.elapsed);
-  writer.put(record.origin ? std::int64_t{*record.origin} : kNoOrigin);
+  writer.put(record.source ? std::int64_t{*record.source} : kNoSource);
   writer.put(static_cast<std::uint64_t>(record.losses.size()));
   for (const double sum : record.sums_of_squares) writer.put(bits_of(sum));
   put_padded(writer, record.weight_hashes, capacity.weight_hashes);
@@ -75,12 +75,12 @@ Result<UpdateRecord> decode_record(const RecordCapacity& capacity, std::span<con
   record.writer_idle = writer_idle == 1;
   reader.get(record.busy);
   reader.get(record.elapsed);
-  const auto origin = reader.get<std::int64_t>();
-  if (origin != kNoOrigin) record.origin = static_cast<int>(origin);
+  const auto source = reader.get<std::int64_t>();
+  if (source != kNoSource) record.source = static_cast<int>(source);
   const auto losses = reader.get<std::uint64_t>();
   constexpr auto kStrongest = static_cast<std::uint8_t>(WindowStop::kSaveAndEnd);
   if (format != kRecordFormat || finite > 1 || stop > kStrongest || writer_idle > 1 || losses > capacity.losses ||
-      origin < kNoOrigin || origin > std::numeric_limits<int>::max()) {
+      source < kNoSource || source > std::numeric_limits<int>::max()) {
     return Error{ErrorCode::kInternal, "an update record that no worker of this version writes",
                  "do all workers run the same build?"};
   }

@@ -31,7 +31,7 @@ struct UpdateRecord {
   std::vector<double> sums_of_squares;  // per entry of the stages this worker owns, stages ascending
   std::vector<MinibatchLoss> losses;    // of the window's minibatches that ended here
   std::vector<std::uint64_t> weight_hashes{};  // per chunk, stages ascending; empty or 0 where they are not compared
-  std::optional<int> origin{};                 // the window's first minibatch whose numbers ceased to be finite here
+  std::optional<int> source{};                 // the window's first minibatch whose numbers ceased to be finite here
   std::vector<Tick> stage_times{};             // per chunk: of a minibatch there and back; 0 where it is not known
 
   bool operator==(const UpdateRecord&) const = default;

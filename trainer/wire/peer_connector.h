@@ -21,7 +21,7 @@ struct PeerMember {
 };
 
 // Who connects in one try to form one generation. All members are given the same, but for `worker`.
-struct PeerGroup {
+struct PeerRoster {
   std::uint64_t lineage = 0;
   Generation generation{};
   std::uint32_t nonce = 0;  // tells tries of one generation apart
@@ -54,7 +54,7 @@ class PeerConnector {
   // kDeadlineExceeded a member is silent · kStaleGeneration a member has another generation or try, or is another
   // incarnation · kInvalidArgument a member has another secret, or cannot be called from here at all: trying again is
   // useless · kCancelled by give_up.
-  virtual ConnectOutcome connect(const PeerGroup& group, std::chrono::milliseconds timeout) = 0;
+  virtual ConnectOutcome connect(const PeerRoster& roster, std::chrono::milliseconds timeout) = 0;
 
   // Ends the connect() of this try, from any thread, whether it has begun or not. A transport that it returned already
   // is not touched.

@@ -35,7 +35,7 @@ struct LostPeer {
 };
 
 // Moves frames between the workers of one generation. One thread calls; adapters may have a service thread of their
-// own.
+// own. Only send() to another worker may be called by other threads meanwhile, one at a time for each peer and channel.
 //
 // Per (sender, receiver, channel) frames arrive in the order they were sent, and receives match them in the order they
 // were posted. The first error (a peer died, a frame that was not the expected one, a deadline that passed, abort())

@@ -53,7 +53,7 @@ std::map<Generation, elastic::Revision> openings_of(const std::vector<KeyValue>&
     if (!record) {
       wrong.push_back(item.key + " cannot be read");
     } else {
-      openings.emplace(record->group.attempt.generation, item.created);
+      openings.emplace(record->roster.attempt.generation, item.created);
     }
   }
   return openings;
@@ -160,7 +160,7 @@ std::vector<std::string> keys_left(const std::vector<KeyValue>& keys) {
   const auto record =
       generation.empty() ? elastic::parse_generation("") : elastic::parse_generation(generation.front().value);
   if (!record) return wrong;
-  const std::string last = to_string(record->group.attempt) + "/";
+  const std::string last = to_string(record->roster.attempt) + "/";
   for (const std::string& prefix : {names.all_held(), names.all_ready(), names.acks()}) {
     for (const KeyValue& item : below(keys, prefix)) {
       if (!item.key.substr(prefix.size()).starts_with(last)) wrong.push_back("key " + item.key + " is left");

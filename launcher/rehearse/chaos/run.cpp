@@ -29,7 +29,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kJobStartsWithin{60'000};
 constexpr milliseconds kNewHeadWithin{30'000};
-constexpr milliseconds kSettlesWithin{5'000};
+constexpr milliseconds kShrinksWithin{5'000};
 // Less than `everstep train` waits before it kills a worker that does not end: it must not hide one from us.
 constexpr milliseconds kEndsWithin = kLease + milliseconds(4'000);
 constexpr milliseconds kLeasesEndWithin = 2 * kLease;
@@ -199,7 +199,7 @@ class ChaosRun {
       use_change_ = use_.change(job_->workers());
       return use_change_.wrong.empty();
     };
-    const auto bound = waiting.becomes_true(is_bound, kSettlesWithin);
+    const auto bound = waiting.becomes_true(is_bound, kShrinksWithin);
     return bound ? Status() : bound.error();
   }
 

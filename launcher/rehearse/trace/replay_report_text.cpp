@@ -117,7 +117,7 @@ std::string verdict_lines(const ReplayResult& result) {
   text += result.problems.empty()
               ? counted(result.audited, "minibatch", "minibatches") + ", each exactly once (everstep audit)"
               : "FAILED: " + result.problems.front();
-  if (!result.settled) text += "\nopen       the job did not take all workers in by the end";
+  if (!result.took_all_in) text += "\nopen       the job did not take all workers in by the end";
   for (const std::string& name : result.ended) text += "\nended      " + name + ", though nobody wanted it to";
   return text + "\noutput     " + result.output + "\n";
 }
@@ -203,7 +203,7 @@ Json report_json(const TraceReplayRequest& request, const ReplayResult& result, 
                        .set("longest_seconds", report.joins.longest)
                        .set("share", report.late_share)
                        .set("share_scaled", report.late_share_scaled));
-  json.set("settled", result.settled).set("minibatches_proven", result.audited);
+  json.set("settled", result.took_all_in).set("minibatches_proven", result.audited);
   json.set("problems", std::ssize(result.problems)).set("output", result.output);
   Json peers = Json::array();
   for (const TraceReplayReport::Peer& peer : report.peers) {

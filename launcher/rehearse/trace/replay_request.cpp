@@ -111,9 +111,8 @@ std::vector<OptionSpec> replay_trace_options() {
   };
   const std::vector<OptionSpec> of_train = train_options();
   for (const auto& [name, default_text] : kJobOptions) {
-    const auto found = std::find_if(of_train.begin(), of_train.end(),
-                                    [name = name](const OptionSpec& option) { return option.name == name; });
-    if (found == of_train.end()) continue;
+    const OptionSpec* found = find_option(of_train, name);
+    if (found == nullptr) continue;
     options.push_back(*found);
     if (!default_text.empty()) options.back().default_text = default_text;
   }

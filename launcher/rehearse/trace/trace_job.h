@@ -9,7 +9,7 @@
 #include "launcher/proof/audit.h"
 #include "launcher/supervise/etcd_server.h"
 #include "launcher/supervise/prepared_run.h"
-#include "launcher/supervise/worker_group.h"
+#include "launcher/supervise/worker_processes.h"
 
 namespace everstep::launcher {
 
@@ -51,7 +51,7 @@ class TraceJob {
   std::unique_ptr<SignalWatch> signals_;  // made before the threads of the store
   std::unique_ptr<EtcdServer> etcd_;
   std::unique_ptr<elastic::KvStore> store_;
-  WorkerGroup workers_;
+  WorkerProcesses workers_;
 };
 
 }  // namespace everstep::launcher

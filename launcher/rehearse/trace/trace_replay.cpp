@@ -21,7 +21,7 @@ namespace {
 constexpr std::chrono::milliseconds kLookAtTrace{100};
 constexpr Tick kBetweenLines = kTicksPerSecond / 5;
 constexpr Tick kStartLimit = 120 * kTicksPerSecond;
-constexpr Tick kSettleLimit = 60 * kTicksPerSecond;  // after the trace's end
+constexpr Tick kTakeInLimit = 60 * kTicksPerSecond;  // after the trace's end
 constexpr Tick kStopLimit = 60 * kTicksPerSecond;
 constexpr std::int64_t kWarmUp = 5;  // updates before the trace begins
 
@@ -36,7 +36,7 @@ class TraceReplay {
     // What came before is no part of it, but the last update is where the first change is reckoned from.
     result_.record.steps.erase(result_.record.steps.begin(), result_.record.steps.end() - 1);
     Outcome failure = play();
-    if (!failure) failure = settle();
+    if (!failure) failure = take_all_in();
     if (!failure) failure = stop();
     line_.clear();
     if (failure) return failure;
@@ -63,7 +63,7 @@ class TraceReplay {
       const auto& steps = result_.record.steps;
       made = std::count_if(steps.begin(), steps.end(),
                            [&](const StepMark& step) { return step.generation == steps.back().generation; });
-      return is_settled() && made >= kWarmUp;
+      return trains_with_all() && made >= kWarmUp;
     };
     const Tick limit = monotonic_now() + kStartLimit;
     while (!is_warm()) {
@@ -147,7 +147,7 @@ class TraceReplay {
   }
 
   // Whether the job trains with as many workers as a plan for those that are there has.
-  bool is_settled() {
+  bool trains_with_all() {
     const ReplayRecord& record = result_.record;
     if (record.changes.empty() || record.steps.empty()) return false;
     const GenerationChanged& change = record.changes.back();
@@ -162,17 +162,17 @@ class TraceReplay {
     return planned_[workers] = plan ? static_cast<int>(plan->plan.workers.size()) : 0;
   }
 
-  Outcome settle() {
-    const Tick limit = monotonic_now() + kSettleLimit;
+  Outcome take_all_in() {
+    const Tick limit = monotonic_now() + kTakeInLimit;
     if (there() == 0) {
-      result_.settled = true;
+      result_.took_all_in = true;
       end_nobody();
       return {};
     }
     const std::size_t before = result_.record.steps.size();
     while (monotonic_now() < limit) {
-      result_.settled = is_settled() && result_.record.steps.size() > before;
-      if (result_.settled) return {};
+      result_.took_all_in = trains_with_all() && result_.record.steps.size() > before;
+      if (result_.took_all_in) return {};
       if (auto failure = look("the last change")) return failure;
     }
     if (result_.record.steps.size() > before) return {};

@@ -18,7 +18,7 @@ struct ReplayResult {
   int asked_to_leave = 0;             // those that went in the time of their notice
   int started = 0;                    // after the beginning
   std::vector<std::string> ended;     // names of workers that ended though nobody wanted them to
-  bool settled = false;               // in the end the job trained with a plan for all that were there
+  bool took_all_in = false;           // in the end the job trained with a plan for all that were there
   std::int64_t audited = 0;           // minibatches that the files prove to be consumed exactly once
   std::vector<std::string> problems;  // what the files prove to be wrong
   std::string output;                 // the directory of the run

@@ -76,7 +76,7 @@ TEST(AnomalyTrial, ConvictsOnlyOnTheSameBits) {
   const Position begin{12 * kWindow};
   EXPECT_TRUE(carried_on(first, begin, kWindow, true)->convicts);
   EXPECT_FALSE(carried_on(first, begin, kWindow, false)->convicts) << "another plan";
-  EXPECT_FALSE(carried_on(first, {begin.value - kWindow}, kWindow, true)->convicts) << "from an older base";
+  EXPECT_FALSE(carried_on(first, {begin.value - kWindow}, kWindow, true)->convicts) << "from an older origin";
   EXPECT_FALSE(carried_on(first, {begin.value + 3}, kWindow, true)->convicts) << "from inside the window";
   AnomalyTrial second = first;
   second.failures = 2;
@@ -102,8 +102,8 @@ class Trying : public testing::Test {
     const HeadRecord head{1, {0}, {12 * kWindow}, std::string(64, 'a'), "document"};  // of a job before this one
     cluster.write({{}, {put(cluster.keys().head(), to_text(head))}});
     for (const int number : {1, 2, 3}) cluster.add(number);
-    cluster.settle(3000);
-    cluster.settle();
+    cluster.run_until_quiet(3000);
+    cluster.run_until_quiet();
   }
 
   // All stop because of it, and whatever follows from that happens.
@@ -116,21 +116,21 @@ class Trying : public testing::Test {
     }
     pass_time();
   }
-  void update(int number) { cluster.tell(number, FirstUpdate{cluster.generation()->group.attempt}); }
+  void update(int number) { cluster.tell(number, FirstUpdate{cluster.generation()->roster.attempt}); }
   void pass_time() {
-    for (int i = 0; i < 4; ++i) cluster.settle(1000);
+    for (int i = 0; i < 4; ++i) cluster.run_until_quiet(1000);
   }
-  std::int64_t number() { return cluster.generation()->group.attempt.generation.value; }
+  std::int64_t number() { return cluster.generation()->roster.attempt.generation.value; }
   bool is_quarantined() { return cluster.has(cluster.keys().quarantine("host")); }
 
   SmallCluster cluster;
 };
 
 TEST_F(Trying, TheSameMinibatchTwiceLeavesItOutFromThenOn) {
-  const scheduler::Plan plan = cluster.generation()->group.plan;
+  const scheduler::Plan plan = cluster.generation()->roster.plan;
   fail(seen_at(100));
   ASSERT_EQ(number(), 2);
-  EXPECT_EQ(cluster.generation()->group.plan, plan);
+  EXPECT_EQ(cluster.generation()->roster.plan, plan);
   EXPECT_EQ(cluster.generation()->trial, (AnomalyTrial{seen_at(100), 1, true, false}));
   fail(seen_at(100));
   ASSERT_EQ(number(), 3);
@@ -154,14 +154,14 @@ TEST_F(Trying, AWindowThatPassesOnTheSameBitsConvictsTheSuspect) {
   EXPECT_FALSE(cluster.has(cluster.keys().member(worker(2))));
   EXPECT_TRUE(is_quarantined());
   ASSERT_EQ(number(), 3);
-  EXPECT_EQ(cluster.generation()->group.plan.workers, (std::vector{worker(1), worker(3)}));
+  EXPECT_EQ(cluster.generation()->roster.plan.workers, (std::vector{worker(1), worker(3)}));
   EXPECT_TRUE(cluster.generation()->left_out.empty());
   ASSERT_EQ(cluster.effects_of<Rejoin>(2).size(), 1U);
   const auto record = parse_quarantine(cluster.view().find(cluster.keys().quarantine("host"))->value);
   EXPECT_EQ(*record, (QuarantineRecord{1, 60}));
   cluster.add(4);
-  for (int i = 0; i < 40; ++i) cluster.settle(1000);
-  EXPECT_EQ(cluster.generation()->group.plan.workers.size(), 2U) << "its host is shut out";
+  for (int i = 0; i < 40; ++i) cluster.run_until_quiet(1000);
+  EXPECT_EQ(cluster.generation()->roster.plan.workers.size(), 2U) << "its host is shut out";
 }
 
 TEST_F(Trying, ALeaderThatIsAtFaultMakesWayForAnother) {
@@ -203,15 +203,15 @@ TEST_F(Trying, ADeathMeanwhileLeavesTheTrialWithoutAVerdict) {
 TEST(TryingAlone, NobodyGoesIfTooFewWouldStay) {
   SmallCluster cluster;
   cluster.add(2);
-  cluster.settle(3000);
-  cluster.settle();
+  cluster.run_until_quiet(3000);
+  cluster.run_until_quiet();
   HeldRecord held;
   held.anomaly = AnomalyReport{0, Position{1}, worker(2), true, 0};
   cluster.end_training(2, TrainingEnded::How::kBroken, held);
-  for (int i = 0; i < 4; ++i) cluster.settle(1000);
+  for (int i = 0; i < 4; ++i) cluster.run_until_quiet(1000);
   ASSERT_TRUE(cluster.generation()->trial && cluster.generation()->trial->convicts);
-  cluster.tell(2, FirstUpdate{cluster.generation()->group.attempt});
-  for (int i = 0; i < 4; ++i) cluster.settle(1000);
+  cluster.tell(2, FirstUpdate{cluster.generation()->roster.attempt});
+  for (int i = 0; i < 4; ++i) cluster.run_until_quiet(1000);
   EXPECT_TRUE(cluster.has(cluster.keys().member(worker(2))));
 }
 

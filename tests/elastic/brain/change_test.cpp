@@ -16,11 +16,11 @@ class Training : public testing::Test {
  protected:
   Training() {
     for (const int number : {1, 2, 3}) cluster.add(number);
-    cluster.settle(3000);
-    cluster.settle();
+    cluster.run_until_quiet(3000);
+    cluster.run_until_quiet();
   }
 
-  std::int64_t number() { return cluster.generation()->group.attempt.generation.value; }
+  std::int64_t number() { return cluster.generation()->roster.attempt.generation.value; }
 
   SmallCluster cluster;
 };
@@ -28,17 +28,17 @@ class Training : public testing::Test {
 TEST_F(Training, BeginsWithAllWhoAreReadyAfterTheDebounce) {
   ASSERT_TRUE(cluster.generation());
   EXPECT_EQ(number(), 1);
-  EXPECT_THAT(cluster.generation()->group.plan.workers, ElementsAre(worker(1), worker(2), worker(3)));
+  EXPECT_THAT(cluster.generation()->roster.plan.workers, ElementsAre(worker(1), worker(2), worker(3)));
   for (const int number : {1, 2, 3}) EXPECT_THAT(cluster.effects_of<Begin>(number), SizeIs(1));
 }
 
 TEST_F(Training, TakesAJoinInFromMemoryOverConnectionsThatWerePrepared) {
   cluster.add(4);
-  cluster.settle(3000);
+  cluster.run_until_quiet(3000);
   EXPECT_EQ(number(), 1) << "one generation for joins in 30 s";
-  cluster.settle(30000);
+  cluster.run_until_quiet(30000);
   ASSERT_EQ(number(), 2);
-  EXPECT_EQ(cluster.generation()->base, (Base{Base::Kind::kMemory, {8}, {}}));
+  EXPECT_EQ(cluster.generation()->origin, (Origin{Origin::Kind::kMemory, {8}, {}}));
   EXPECT_EQ(cluster.generation()->from->attempt.generation, Generation{1});
   EXPECT_THAT(cluster.effects_of<Connect>(4), SizeIs(1)) << "the proposal's connection is the generation's";
   EXPECT_THAT(cluster.effects_of<Begin>(4), SizeIs(1));
@@ -48,16 +48,16 @@ TEST_F(Training, TakesAJoinInFromMemoryOverConnectionsThatWerePrepared) {
 
 TEST_F(Training, LetsALeaverHandOverAndGo) {
   cluster.tell(2, LeaveAsked{"SIGTERM", 0});
-  cluster.settle(10);
+  cluster.run_until_quiet(10);
   ASSERT_EQ(number(), 2);
-  EXPECT_THAT(cluster.generation()->group.donors, ElementsAre(worker(2)));
-  EXPECT_THAT(cluster.generation()->group.plan.workers, ElementsAre(worker(1), worker(3)));
+  EXPECT_THAT(cluster.generation()->roster.donors, ElementsAre(worker(2)));
+  EXPECT_THAT(cluster.generation()->roster.plan.workers, ElementsAre(worker(1), worker(3)));
   EXPECT_THAT(cluster.effects_of<Exit>(2), IsEmpty());
   cluster.end_training(2, How::kHandedOver, {});
-  cluster.settle(10);
+  cluster.run_until_quiet(10);
   EXPECT_THAT(cluster.effects_of<Exit>(2), IsEmpty()) << "nobody has made an update with what it gave";
-  cluster.tell(1, FirstUpdate{cluster.generation()->group.attempt});
-  cluster.settle(10);
+  cluster.tell(1, FirstUpdate{cluster.generation()->roster.attempt});
+  cluster.run_until_quiet(10);
   ASSERT_THAT(cluster.effects_of<Exit>(2), SizeIs(1));
   EXPECT_EQ(cluster.effects_of<Exit>(2).front().error->code, ErrorCode::kCancelled);
 }
@@ -65,62 +65,62 @@ TEST_F(Training, LetsALeaverHandOverAndGo) {
 // Found by the simulator: workers waited for ever for the state of a donor whose time had run out.
 TEST_F(Training, RecoversFromADonorThatLeftTooEarly) {
   cluster.tell(2, LeaveAsked{"SIGTERM", 0});
-  cluster.settle(10);
-  ASSERT_THAT(cluster.generation()->group.donors, ElementsAre(worker(2)));
+  cluster.run_until_quiet(10);
+  ASSERT_THAT(cluster.generation()->roster.donors, ElementsAre(worker(2)));
   cluster.kill(2);
-  cluster.settle(60);
-  cluster.settle(3000);
+  cluster.run_until_quiet(60);
+  cluster.run_until_quiet(3000);
   EXPECT_EQ(number(), 3);
 }
 
 TEST_F(Training, GoesOnWithoutADonorThatHandedOver) {
   cluster.tell(2, LeaveAsked{"SIGTERM", 0});
-  cluster.settle(10);
+  cluster.run_until_quiet(10);
   cluster.end_training(2, How::kHandedOver, {});
   cluster.kill(2);
-  cluster.settle(60);
-  cluster.settle(3000);
+  cluster.run_until_quiet(60);
+  cluster.run_until_quiet(3000);
   EXPECT_EQ(number(), 2);
 }
 
 // What only the donor has must outlive those whom it was given to.
 TEST_F(Training, StartsAgainFromADonorThatHandedOverWhenAReceiverDiesBeforeTheFirstUpdate) {
   cluster.tell(2, LeaveAsked{"SIGTERM", 0});
-  cluster.settle(10);
+  cluster.run_until_quiet(10);
   ASSERT_EQ(number(), 2);
   cluster.end_training(2, How::kHandedOver, {});
   cluster.kill(3);
-  cluster.settle(60);
-  cluster.settle(3000);
+  cluster.run_until_quiet(60);
+  cluster.run_until_quiet(3000);
   ASSERT_EQ(number(), 3);
-  EXPECT_EQ(cluster.generation()->base, (Base{Base::Kind::kMemory, {8}, {}}));
-  EXPECT_THAT(cluster.generation()->group.donors, ElementsAre(worker(2)));
+  EXPECT_EQ(cluster.generation()->origin, (Origin{Origin::Kind::kMemory, {8}, {}}));
+  EXPECT_THAT(cluster.generation()->roster.donors, ElementsAre(worker(2)));
   EXPECT_THAT(cluster.effects_of<Exit>(2), IsEmpty());
 }
 
 TEST_F(Training, ADonorWhoseTimeIsOverWaitsForNobody) {
   cluster.tell(2, LeaveAsked{"SIGTERM", 0});
-  cluster.settle(10);
-  ASSERT_THAT(cluster.generation()->group.donors, ElementsAre(worker(2)));
+  cluster.run_until_quiet(10);
+  ASSERT_THAT(cluster.generation()->roster.donors, ElementsAre(worker(2)));
   cluster.end_training(2, How::kHandedOver, {});
   cluster.tell(2, LeaveAsked{"a notice of the cloud", 500});
   EXPECT_THAT(cluster.effects_of<Exit>(2), IsEmpty());
-  cluster.settle(600);
+  cluster.run_until_quiet(600);
   EXPECT_THAT(cluster.effects_of<Exit>(2), SizeIs(1));
   EXPECT_EQ(number(), 2);
 }
 
 TEST_F(Training, StopsInsideAWindowAtTheRoundAfterTheHighestPromised) {
   cluster.drains = false;
-  const Attempt attempt = cluster.generation()->group.attempt;
+  const Attempt attempt = cluster.generation()->roster.attempt;
   cluster.write(
       {{}, {put(cluster.keys().drain(), to_text(DrainRecord{attempt, true, {}, false, false, false, "hurry"}))}});
-  cluster.settle();
+  cluster.run_until_quiet();
   for (const int number : {1, 2, 3}) {
     ASSERT_THAT(cluster.effects_of<PromiseRound>(number), SizeIs(1));
     cluster.tell(number, Promised{number * 2});
   }
-  cluster.settle();
+  cluster.run_until_quiet();
   for (const int number : {1, 2, 3}) {
     ASSERT_THAT(cluster.effects_of<StopAtRound>(number), SizeIs(1));
     EXPECT_EQ(cluster.effects_of<StopAtRound>(number).front().round, 7);
@@ -133,8 +133,8 @@ TEST_F(Training, LetsALeaverGoWhoseGenerationBrokeWhenNobodyStays) {
   cluster.kill(1);
   cluster.kill(2);
   cluster.tell(3, LeaveAsked{"SIGTERM", 0});
-  cluster.settle(60);
-  cluster.settle(3000);
+  cluster.run_until_quiet(60);
+  cluster.run_until_quiet(3000);
   EXPECT_THAT(cluster.effects_of<Exit>(3), SizeIs(1));
 }
 
@@ -142,13 +142,13 @@ TEST_F(Training, LetsALeaverGoWhoseGenerationBrokeWhenNobodyStays) {
 // who waited for it.
 TEST_F(Training, DoesNotWaitForADrainInWhichSomebodyNeverBegan) {
   cluster.drains = false;
-  const Attempt attempt = cluster.generation()->group.attempt;
+  const Attempt attempt = cluster.generation()->roster.attempt;
   const HeldRecord before{false, Position{8}, Generation{attempt.generation.value - 1}};
   cluster.write({{},
                  {put(cluster.keys().drain(), to_text(DrainRecord{attempt, false, {}, false, false, false, "a join"})),
                   put(cluster.keys().held(attempt, worker(3)), to_text(before))}});
-  cluster.settle(60);
-  cluster.settle(3000);
+  cluster.run_until_quiet(60);
+  cluster.run_until_quiet(3000);
   EXPECT_EQ(number(), 2);
 }
 
@@ -157,11 +157,11 @@ TEST_F(Training, EvictsTheDeadLeaderAndGoesOnFromTheBeginningWithoutACheckpoint)
   cluster.end_training(2, How::kBroken, {}, worker(1));
   EXPECT_FALSE(cluster.has(cluster.keys().leader()));
   EXPECT_FALSE(cluster.has(cluster.keys().member(worker(1))));
-  cluster.settle(1000);
-  cluster.settle(2000);
+  cluster.run_until_quiet(1000);
+  cluster.run_until_quiet(2000);
   ASSERT_EQ(number(), 2);
-  EXPECT_EQ(cluster.generation()->base.kind, Base::Kind::kBeginning);
-  EXPECT_THAT(cluster.generation()->group.plan.workers, ElementsAre(worker(2), worker(3)));
+  EXPECT_EQ(cluster.generation()->origin.kind, Origin::Kind::kBeginning);
+  EXPECT_THAT(cluster.generation()->roster.plan.workers, ElementsAre(worker(2), worker(3)));
   EXPECT_THAT(cluster.effects_of<Rejoin>(1), SizeIs(1)) << "it was alive, and finds its member key gone";
 }
 
@@ -169,10 +169,10 @@ TEST_F(Training, RecoversFromHead) {
   const HeadRecord head{1, {1}, {16}, std::string(64, 'a'), "document"};
   cluster.write({{}, {put(cluster.keys().head(), to_text(head))}});
   cluster.kill(3);
-  cluster.settle(1000);
-  cluster.settle(1000);
+  cluster.run_until_quiet(1000);
+  cluster.run_until_quiet(1000);
   ASSERT_EQ(number(), 2);
-  EXPECT_EQ(cluster.generation()->base, (Base{Base::Kind::kCheckpoint, {16}, head.manifest}));
+  EXPECT_EQ(cluster.generation()->origin, (Origin{Origin::Kind::kCheckpoint, {16}, head.manifest}));
   for (const int number : {1, 2}) EXPECT_THAT(cluster.effects_of<Abort>(number), SizeIs(1));
 }
 
@@ -182,71 +182,71 @@ TEST_F(Training, AsksSurvivorsWhatTheyHoldHoweverLongTheStoreIsAway) {
   cluster.copies = {{{1}, {8}, true, true}};
   cluster.kill(3);
   cluster.store_is_away = true;
-  cluster.settle(60);
-  cluster.settle(3000);
-  cluster.settle(10'000);
+  cluster.run_until_quiet(60);
+  cluster.run_until_quiet(3000);
+  cluster.run_until_quiet(10'000);
   ASSERT_EQ(number(), 1);
   cluster.store_is_away = false;
-  cluster.settle(300);
-  cluster.settle(60);
+  cluster.run_until_quiet(300);
+  cluster.run_until_quiet(60);
   ASSERT_EQ(number(), 2);
-  EXPECT_EQ(cluster.generation()->base, (Base{Base::Kind::kCopies, {8}, {}}));
+  EXPECT_EQ(cluster.generation()->origin, (Origin{Origin::Kind::kCopies, {8}, {}}));
 }
 
 TEST_F(Training, TakesDeathsTogetherThatFollowEachOtherClosely) {
   cluster.kill(3);
-  cluster.settle(40);
+  cluster.run_until_quiet(40);
   cluster.kill(2);
-  cluster.settle(20);
+  cluster.run_until_quiet(20);
   EXPECT_EQ(number(), 1) << "it waits for others since the second";
-  cluster.settle(40);
+  cluster.run_until_quiet(40);
   ASSERT_EQ(number(), 2);
-  EXPECT_THAT(cluster.generation()->group.plan.workers, ElementsAre(worker(1)));
+  EXPECT_THAT(cluster.generation()->roster.plan.workers, ElementsAre(worker(1)));
 }
 
 // It may be one that was just evicted because nobody reaches it.
 TEST_F(Training, RecoversWithoutWhoeverComesMeanwhile) {
   cluster.kill(3);
-  cluster.settle(10);
+  cluster.run_until_quiet(10);
   cluster.add(4);
-  cluster.settle(60);
+  cluster.run_until_quiet(60);
   ASSERT_EQ(number(), 2);
-  EXPECT_THAT(cluster.generation()->group.plan.workers, ElementsAre(worker(1), worker(2)));
-  cluster.settle(60'000);
-  cluster.settle();
+  EXPECT_THAT(cluster.generation()->roster.plan.workers, ElementsAre(worker(1), worker(2)));
+  cluster.run_until_quiet(60'000);
+  cluster.run_until_quiet();
   EXPECT_EQ(number(), 3);
-  EXPECT_TRUE(cluster.generation()->group.names(worker(4)));
+  EXPECT_TRUE(cluster.generation()->roster.names(worker(4)));
 }
 
 // Nobody of the generation is left to go on alone.
 TEST_F(Training, BeginsAnewWithAllWhoCameAfterEverybodyWasLost) {
   cluster.kill(3);
-  cluster.settle(10);
+  cluster.run_until_quiet(10);
   cluster.add(4);
   cluster.add(5);
   cluster.kill(2);
   cluster.kill(1);
-  cluster.settle(20'000);
-  cluster.settle(3000);
-  EXPECT_THAT(cluster.generation()->group.plan.workers, ElementsAre(worker(4), worker(5)));
+  cluster.run_until_quiet(20'000);
+  cluster.run_until_quiet(3000);
+  EXPECT_THAT(cluster.generation()->roster.plan.workers, ElementsAre(worker(4), worker(5)));
 }
 
 TEST(Waiting, IsNotNecessaryIfSomebodyCameMeanwhile) {
   SmallCluster cluster(3);
   for (const int number : {1, 2, 3}) cluster.add(number);
-  cluster.settle(3000);
-  cluster.settle();
+  cluster.run_until_quiet(3000);
+  cluster.run_until_quiet();
   cluster.kill(3);
-  cluster.settle(10);
+  cluster.run_until_quiet(10);
   cluster.add(4);
-  cluster.settle(60);
-  ASSERT_EQ(cluster.generation()->group.attempt.generation.value, 2);
-  EXPECT_THAT(cluster.generation()->group.plan.workers, SizeIs(3));
+  cluster.run_until_quiet(60);
+  ASSERT_EQ(cluster.generation()->roster.attempt.generation.value, 2);
+  EXPECT_THAT(cluster.generation()->roster.plan.workers, SizeIs(3));
 }
 
 TEST_F(Training, StopsTheJobWhenAsked) {
   cluster.write({{}, {put(cluster.keys().stop_request(), to_text(RequestRecord{}))}});
-  cluster.settle();
+  cluster.run_until_quiet();
   for (const int number : {1, 2, 3}) {
     ASSERT_THAT(cluster.effects_of<StopAtWindow>(number), SizeIs(1));
     EXPECT_TRUE(cluster.effects_of<StopAtWindow>(number).front().saves);
@@ -257,63 +257,63 @@ TEST_F(Training, StopsTheJobWhenAsked) {
 
 TEST_F(Training, StopsForThoseWhoStandByToo) {
   cluster.add(4);
-  cluster.settle();
+  cluster.run_until_quiet();
   ASSERT_EQ(number(), 1);
   cluster.write({{}, {put(cluster.keys().stop_request(), to_text(RequestRecord{}))}});
-  cluster.settle();
-  cluster.settle(60'000);
+  cluster.run_until_quiet();
+  cluster.run_until_quiet(60'000);
   EXPECT_THAT(cluster.effects_of<Exit>(4), SizeIs(1));
   EXPECT_EQ(number(), 1);
 }
 
 TEST_F(Training, BeginsAnewWithThoseWhoComeAfterAStop) {
   cluster.write({{}, {put(cluster.keys().stop_request(), to_text(RequestRecord{}))}});
-  cluster.settle();
+  cluster.run_until_quiet();
   for (const int number : {1, 2, 3}) cluster.kill(number);
   cluster.add(4);
-  cluster.settle();
-  cluster.settle(60'000);
+  cluster.run_until_quiet();
+  cluster.run_until_quiet(60'000);
   EXPECT_THAT(cluster.effects_of<Exit>(4), IsEmpty());
   EXPECT_EQ(number(), 2);
 }
 
 // Whoever may write to the store may also put a request back that was heeded long ago.
 TEST_F(Training, HeedsNoRequestThatIsOlderThanThoseWhoTrain) {
-  const std::string asked = to_text(RequestRecord{1, cluster.generation()->group.attempt.generation, "stop", 0});
+  const std::string asked = to_text(RequestRecord{1, cluster.generation()->roster.attempt.generation, "stop", 0});
   cluster.write({{}, {put(cluster.keys().stop_request(), asked)}});
-  cluster.settle();
+  cluster.run_until_quiet();
   for (const int number : {1, 2, 3}) cluster.kill(number);
   cluster.add(4);
-  cluster.settle();
-  cluster.settle(60'000);
+  cluster.run_until_quiet();
+  cluster.run_until_quiet(60'000);
   ASSERT_EQ(number(), 2);
   cluster.write({{}, {put(cluster.keys().stop_request(), asked)}});
-  cluster.settle(60'000);
+  cluster.run_until_quiet(60'000);
   EXPECT_THAT(cluster.effects_of<Exit>(4), IsEmpty());
   const std::string again = to_text(RequestRecord{2, {2}, "stop", 0});
   cluster.write({{}, {put(cluster.keys().stop_request(), again)}});
-  cluster.settle();
+  cluster.run_until_quiet();
   EXPECT_THAT(cluster.effects_of<Exit>(4), SizeIs(1));
 }
 
 // Found by chaos (seed 1029): a worker whose network was cut came back just after the stop, and stayed alone.
 TEST_F(Training, DoesNotBeginAnewWithWhoeverWasOnlyCutOff) {
   cluster.write({{}, {put(cluster.keys().stop_request(), to_text(RequestRecord{}))}});
-  cluster.settle();
+  cluster.run_until_quiet();
   for (const int number : {1, 2, 3}) cluster.kill(number);
   cluster.add(4, true, true);
-  cluster.settle();
+  cluster.run_until_quiet();
   EXPECT_THAT(cluster.effects_of<Exit>(4), SizeIs(1));
   EXPECT_EQ(number(), 1);
 }
 
 TEST_F(Training, GoesOnWithWhoeverWasCutOffWhenAllOthersHadToLeave) {
   for (const int number : {1, 2, 3}) cluster.tell(number, LeaveAsked{"SIGTERM", 0});
-  cluster.settle();
+  cluster.run_until_quiet();
   for (const int number : {1, 2, 3}) cluster.kill(number);
   cluster.add(4, true, true);
-  cluster.settle();
-  cluster.settle(60'000);
+  cluster.run_until_quiet();
+  cluster.run_until_quiet(60'000);
   EXPECT_THAT(cluster.effects_of<Exit>(4), IsEmpty());
   EXPECT_EQ(number(), 2);
 }
@@ -321,26 +321,26 @@ TEST_F(Training, GoesOnWithWhoeverWasCutOffWhenAllOthersHadToLeave) {
 TEST_F(Training, DoesNotForgetToStopWhenOthersAreLeaving) {
   cluster.at(1).connects = false;
   cluster.tell(3, LeaveAsked{"SIGTERM", 0});
-  cluster.settle();
+  cluster.run_until_quiet();
   ASSERT_TRUE(cluster.has(cluster.keys().proposal()));
-  const Attempt attempt = parse_group(cluster.view().find(cluster.keys().proposal())->value)->attempt;
+  const Attempt attempt = parse_roster(cluster.view().find(cluster.keys().proposal())->value)->attempt;
   cluster.write({{}, {put(cluster.keys().stop_request(), to_text(RequestRecord{}))}});
-  cluster.settle();
+  cluster.run_until_quiet();
   cluster.at(1).connects = true;
   cluster.tell(1, Connected{attempt});
-  cluster.settle();
+  cluster.run_until_quiet();
   for (const int number : {1, 2}) EXPECT_THAT(cluster.effects_of<Exit>(number), SizeIs(1)) << number;
 }
 
 TEST_F(Training, EndsTheJobWhenEverybodyLeaves) {
   for (const int number : {1, 2, 3}) cluster.tell(number, LeaveAsked{"SIGTERM", 0});
-  cluster.settle();
+  cluster.run_until_quiet();
   for (const int number : {1, 2, 3}) EXPECT_THAT(cluster.effects_of<Exit>(number), SizeIs(1));
 }
 
 TEST_F(Training, IsFinishedWhenOneSaysSo) {
   cluster.end_training(3, How::kFinished, {true, Position{100}, Generation{1}});
-  cluster.settle();
+  cluster.run_until_quiet();
   EXPECT_TRUE(cluster.has(cluster.keys().finished()));
   EXPECT_THAT(cluster.effects_of<Exit>(3), SizeIs(1));
   EXPECT_FALSE(cluster.effects_of<Exit>(3).front().error);
@@ -350,11 +350,11 @@ TEST(Waiting, ForTheLeastNumberOfWorkersSaysSo) {
   SmallCluster cluster(3);
   cluster.add(1);
   cluster.add(2);
-  cluster.settle(60000);
+  cluster.run_until_quiet(60000);
   EXPECT_FALSE(cluster.generation());
   EXPECT_EQ(cluster.at(1).coordinator.state(), "waiting for 1 more workers");
   cluster.add(3);
-  cluster.settle(3000);
+  cluster.run_until_quiet(3000);
   EXPECT_TRUE(cluster.generation());
 }
 
@@ -362,9 +362,9 @@ TEST(Waiting, SavesFirstWhenALeaveMakesItNecessary) {
   SmallCluster cluster(2);
   cluster.add(1);
   cluster.add(2);
-  cluster.settle(3000);
+  cluster.run_until_quiet(3000);
   cluster.tell(2, LeaveAsked{"SIGTERM", 0});
-  cluster.settle();
+  cluster.run_until_quiet();
   ASSERT_THAT(cluster.effects_of<StopAtWindow>(1), SizeIs(1));
   EXPECT_TRUE(cluster.effects_of<StopAtWindow>(1).front().saves);
   EXPECT_THAT(cluster.effects_of<Exit>(2), SizeIs(1));
@@ -374,21 +374,21 @@ TEST(Waiting, SavesFirstWhenALeaveMakesItNecessary) {
 TEST(Waiting, EndsWhenTheJobIsAskedToStop) {
   SmallCluster cluster(2);
   for (const int number : {1, 2}) cluster.add(number);
-  cluster.settle(3000);
-  cluster.settle();
+  cluster.run_until_quiet(3000);
+  cluster.run_until_quiet();
   cluster.kill(2);
   cluster.end_training(1, TrainingEnded::How::kBroken, {});
-  cluster.settle(3000);
+  cluster.run_until_quiet(3000);
   cluster.write({{}, {put(cluster.keys().stop_request(), to_text(RequestRecord{}))}});
-  cluster.settle(3000);
+  cluster.run_until_quiet(3000);
   EXPECT_THAT(cluster.effects_of<Exit>(1), SizeIs(1)) << "nobody else will come";
 }
 
 TEST_F(Training, EndsForAWorkerThatCannotReadTheCheckpoint) {
   ASSERT_TRUE(cluster.at(1).running);
-  const Attempt attempt = cluster.at(1).running->group.attempt;
+  const Attempt attempt = cluster.at(1).running->roster.attempt;
   TrainingEnded ended{attempt, TrainingEnded::How::kBroken, {}, {}, false, Error{ErrorCode::kDataLoss, "torn", {}}};
-  ended.base_is_damaged = true;
+  ended.origin_is_damaged = true;
   cluster.tell(1, ended);
   const auto exits = cluster.effects_of<Exit>(1);
   ASSERT_EQ(exits.size(), 1U);

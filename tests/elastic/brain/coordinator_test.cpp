@@ -41,7 +41,7 @@ TEST_F(Leading, CountsFromTheJobsFirstGeneration) {
   ASSERT_NE(sent(decision), nullptr);
   const auto opened = parse_generation(sent(decision)->txn.then.front().value);
   ASSERT_TRUE(opened);
-  EXPECT_EQ(opened->group.attempt.generation, Generation{7});
+  EXPECT_EQ(opened->roster.attempt.generation, Generation{7});
 }
 
 // Found by the simulator: with a view that had lost an event it sent the same again as fast as the store refused it,
@@ -101,10 +101,10 @@ class Reopening : public testing::Test {
  protected:
   explicit Reopening(std::uint64_t workers = 3) {
     GenerationRecord generation;
-    generation.group.attempt = attempt;
+    generation.roster.attempt = attempt;
     std::vector<scheduler::WorkerInfo> infos;
     for (std::uint64_t number = 1; number <= workers; ++number) infos.push_back({worker(number), "host", 0});
-    generation.group.plan = *wide_plan(infos, nullptr);
+    generation.roster.plan = *wide_plan(infos, nullptr);
     view.replace({{keys.leader(), to_text(LeaderRecord{worker(1), 4}), 2, 2, 0},
                   {keys.generation(), to_text(generation), 3, 3, 0}},
                  3);

@@ -53,19 +53,19 @@ class Rebalancing : public testing::Test {
 
   void begin() {
     for (const int number : {1, 2, 3}) cluster.add(number);
-    cluster.settle(3000);
-    cluster.settle();
+    cluster.run_until_quiet(3000);
+    cluster.run_until_quiet();
     ASSERT_EQ(number(), 1);
   }
 
-  std::int64_t number() { return cluster.generation()->group.attempt.generation.value; }
-  const Plan& plan() { return (generation_ = cluster.generation())->group.plan; }
+  std::int64_t number() { return cluster.generation()->roster.attempt.generation.value; }
+  const Plan& plan() { return (generation_ = cluster.generation())->roster.plan; }
 
   ProgressRecord measured(std::vector<int> slowness_percent) {
     ProgressRecord progress;
     progress.step = 100;
     progress.steps = 10'000;
-    progress.generation = cluster.generation()->group.attempt.generation;
+    progress.generation = cluster.generation()->roster.attempt.generation;
     progress.updates = 8;
     progress.update_us = 500'000;
     progress.slowness_percent = std::move(slowness_percent);
@@ -73,16 +73,16 @@ class Rebalancing : public testing::Test {
   }
   void show(const ProgressRecord& progress) {
     cluster.write({{}, {put(cluster.keys().progress(), to_text(progress))}});
-    cluster.settle(10);
+    cluster.run_until_quiet(10);
   }
 
   void leave_the_third_out() {
     begin();
-    cluster.settle(kInterval);
+    cluster.run_until_quiet(kInterval);
     show(measured({100, 103, 410}));
     ASSERT_EQ(number(), 2);
     cluster.end_training(3, How::kHandedOver, {});
-    cluster.settle(10);
+    cluster.run_until_quiet(10);
   }
 
   SmallCluster cluster;
@@ -97,16 +97,16 @@ TEST_F(Rebalancing, PlansAroundAWorkerThatIsSlowAndKeepsIt) {
   EXPECT_THAT(plan().spares, ElementsAre(worker(3)));
   EXPECT_TRUE(cluster.has(cluster.keys().member(worker(3))));
   EXPECT_THAT(cluster.effects_of<Rejoin>(3), IsEmpty());
-  EXPECT_EQ(cluster.generation()->base.kind, Base::Kind::kMemory) << "nothing is redone";
+  EXPECT_EQ(cluster.generation()->origin.kind, Origin::Kind::kMemory) << "nothing is redone";
   EXPECT_EQ(cluster.generation()->reason, "worker-3 is 4.0 times slower and left out: 167 % faster");
 }
 
 TEST_F(Rebalancing, IsNotDoneUnasked) {
   cluster.rebalances = false;
   begin();
-  cluster.settle(kInterval);
+  cluster.run_until_quiet(kInterval);
   show(measured({100, 100, 900}));
-  cluster.settle(10 * kInterval);
+  cluster.run_until_quiet(10 * kInterval);
   EXPECT_EQ(number(), 1);
 }
 
@@ -114,13 +114,13 @@ TEST_F(Rebalancing, WaitsForTheIntervalBetweenChanges) {
   begin();
   show(measured({100, 100, 400}));
   EXPECT_EQ(number(), 1);
-  cluster.settle(kInterval);
+  cluster.run_until_quiet(kInterval);
   EXPECT_EQ(number(), 2);
 }
 
 TEST_F(Rebalancing, WaitsForSeveralUpdatesOfThisGeneration) {
   begin();
-  cluster.settle(kInterval);
+  cluster.run_until_quiet(kInterval);
   ProgressRecord few = measured({100, 100, 400});
   few.updates = 7;
   show(few);
@@ -135,19 +135,19 @@ TEST_F(Rebalancing, WaitsForSeveralUpdatesOfThisGeneration) {
 
 TEST_F(Rebalancing, IsNotDoneWhereItDoesNotPay) {
   begin();
-  cluster.settle(kInterval);
+  cluster.run_until_quiet(kInterval);
   show(measured({100, 100, 270}));  // stays in the plan, which is no other then
   EXPECT_EQ(number(), 1);
   ProgressRecord near_the_end = measured({100, 100, 400});
   near_the_end.steps = near_the_end.step + 10;  // 5 s are left, less than a switch is taken to cost
   show(near_the_end);
-  cluster.settle(kInterval);
+  cluster.run_until_quiet(kInterval);
   EXPECT_EQ(number(), 1);
 }
 
 TEST_F(Rebalancing, ReckonsWithWhatTheLastSwitchCost) {
   begin();
-  cluster.settle(kInterval);
+  cluster.run_until_quiet(kInterval);
   ProgressRecord progress = measured({100, 100, 400});
   progress.steps = progress.step + 60;  // 30 s, of which 62 % would be saved
   progress.switch_ms = 10'000;
@@ -162,27 +162,27 @@ TEST_F(Rebalancing, ReckonsWithWhatTheLastSwitchCost) {
 TEST_F(Rebalancing, TriesASpareAgainAfterAWhileAndThenLessAndLessOften) {
   leave_the_third_out();
   show(measured({100, 100}));
-  cluster.settle(19 * kInterval);
+  cluster.run_until_quiet(19 * kInterval);
   EXPECT_EQ(number(), 2);
-  cluster.settle(kInterval);
+  cluster.run_until_quiet(kInterval);
   ASSERT_EQ(number(), 3);
   EXPECT_THAT(plan().workers, SizeIs(3));
   EXPECT_THAT(cluster.generation()->reason, HasSubstr("worker-3 is no slower any more, or tried again: "));
-  cluster.settle(kInterval);
+  cluster.run_until_quiet(kInterval);
   show(measured({100, 100, 400}));
   ASSERT_EQ(number(), 4) << "as slow as ever";
   cluster.end_training(3, How::kHandedOver, {});
   show(measured({100, 100}));
-  cluster.settle(39 * kInterval);
+  cluster.run_until_quiet(39 * kInterval);
   EXPECT_EQ(number(), 4);
-  cluster.settle(kInterval);
+  cluster.run_until_quiet(kInterval);
   EXPECT_EQ(number(), 5);
 }
 
 TEST_F(Rebalancing, OrdinaryChangesKnowTheSpeedsToo) {
   leave_the_third_out();
   cluster.add(4);
-  cluster.settle(2 * kInterval);
+  cluster.run_until_quiet(2 * kInterval);
   ASSERT_EQ(number(), 3);
   EXPECT_THAT(plan().workers, ElementsAre(worker(1), worker(2), worker(4)));
   EXPECT_THAT(plan().spares, ElementsAre(worker(3)));
@@ -193,8 +193,8 @@ TEST_F(Rebalancing, ALossIsMadeUpForByTheSlowOneOnlyIfThatIsFaster) {
   leave_the_third_out();
   cluster.kill(2);
   cluster.end_training(1, How::kBroken, {}, worker(2));
-  cluster.settle(60);
-  cluster.settle(3000);
+  cluster.run_until_quiet(60);
+  cluster.run_until_quiet(3000);
   ASSERT_EQ(number(), 3);
   EXPECT_THAT(plan().workers, ElementsAre(worker(1)));
 }
@@ -204,7 +204,7 @@ TEST_F(Rebalancing, ALossIsMadeUpForByTheSlowOneOnlyIfThatIsFaster) {
 class Believing : public testing::Test {
  protected:
   Believing() {
-    seen_.generation.emplace().group.plan.workers = {worker(1), worker(2)};
+    seen_.generation.emplace().roster.plan.workers = {worker(1), worker(2)};
     for (const int number : {1, 2, 3}) seen_.members[worker(number)] = {};
   }
 

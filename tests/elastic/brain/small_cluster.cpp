@@ -71,7 +71,7 @@ void SmallCluster::tell(std::uint64_t number, const AgentEvent& event) {
 void SmallCluster::end_training(std::uint64_t number, TrainingEnded::How how, HeldRecord held,
                                 std::optional<WorkerId> lost) {
   Worker& self = at(number);
-  const Attempt attempt = std::exchange(self.running, std::nullopt)->group.attempt;
+  const Attempt attempt = std::exchange(self.running, std::nullopt)->roster.attempt;
   tell(number, TrainingEnded{attempt, how, held, lost, lost.has_value(), std::nullopt});
 }
 
@@ -104,11 +104,11 @@ bool SmallCluster::act(const WorkerId& id, const Effect& effect) {
   }
   self.effects.push_back(effect);
   const std::uint64_t number = id.words[1];
-  if (const auto* connect = std::get_if<Connect>(&effect)) self.connecting.push_back(connect->group.attempt);
+  if (const auto* connect = std::get_if<Connect>(&effect)) self.connecting.push_back(connect->roster.attempt);
   if (const auto* begin = std::get_if<Begin>(&effect)) self.running = begin->generation;
   const bool stops = std::holds_alternative<StopAtWindow>(effect) || std::holds_alternative<StopAtRound>(effect);
   if (stops && drains && self.running) {
-    const HeldRecord held{false, position, self.running->group.attempt.generation};
+    const HeldRecord held{false, position, self.running->roster.attempt.generation};
     end_training(number, TrainingEnded::How::kStopped, held);
   }
   if (std::holds_alternative<Abort>(effect) && self.running) {
@@ -117,7 +117,7 @@ bool SmallCluster::act(const WorkerId& id, const Effect& effect) {
   return true;
 }
 
-void SmallCluster::settle(Tick milliseconds) {
+void SmallCluster::run_until_quiet(Tick milliseconds) {
   for (const Tick later : {Tick{0}, milliseconds}) {
     now_ += later * kMillisecond;
     for (bool changed = true; changed;) {

@@ -32,7 +32,7 @@ class SmallCluster {
   void end_training(std::uint64_t number, TrainingEnded::How how, HeldRecord held,
                     std::optional<WorkerId> lost = std::nullopt);
   // Lets everybody react until nothing changes, at the present time and then at so many milliseconds later.
-  void settle(Tick milliseconds = 0);
+  void run_until_quiet(Tick milliseconds = 0);
 
   std::optional<GenerationRecord> generation() const;
   bool has(const std::string& key) const { return view_.find(key) != nullptr; }

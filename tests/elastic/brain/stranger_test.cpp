@@ -30,7 +30,7 @@ class Life {
   void live(int step) {
     if (step == 0) {
       for (const int number : {1, 2, 3}) cluster.add(number);
-      cluster.settle(3000);
+      cluster.run_until_quiet(3000);
     }
     if (step == 1) make_first_updates();
     if (step == 2) cluster.write({{}, {commit(1)}});
@@ -43,8 +43,8 @@ class Life {
       cluster.add(5);
     }
     if (step == 8) make_first_updates();
-    cluster.settle(100);
-    cluster.settle(40'000);
+    cluster.run_until_quiet(100);
+    cluster.run_until_quiet(40'000);
   }
 
   bool lives(std::uint64_t number) { return cluster.is_there(number); }
@@ -52,7 +52,7 @@ class Life {
   void make_first_updates() {
     for (std::uint64_t number = 1; number <= 5; ++number) {
       if (!lives(number) || !cluster.at(number).running) continue;
-      cluster.tell(number, FirstUpdate{cluster.at(number).running->group.attempt});
+      cluster.tell(number, FirstUpdate{cluster.at(number).running->roster.attempt});
     }
   }
 
@@ -60,7 +60,7 @@ class Life {
   KvOp commit(std::int64_t sequence) const {
     const auto generation = cluster.generation();
     const HeadRecord head{sequence,
-                          generation ? generation->group.attempt.generation : Generation{1},
+                          generation ? generation->roster.attempt.generation : Generation{1},
                           {8 * sequence},
                           std::string(64, 'c'),
                           ""};
@@ -72,11 +72,11 @@ class Life {
     std::set<Attempt> running;
     for (std::uint64_t number = 1; number <= 5; ++number) {
       if (!lives(number)) continue;
-      if (cluster.at(number).running) running.insert(cluster.at(number).running->group.attempt);
+      if (cluster.at(number).running) running.insert(cluster.at(number).running->roster.attempt);
       Generation last;
       for (const Begin& begin : cluster.effects_of<Begin>(number)) {
-        EXPECT_GT(begin.generation.group.attempt.generation, last) << attack;
-        last = begin.generation.group.attempt.generation;
+        EXPECT_GT(begin.generation.roster.attempt.generation, last) << attack;
+        last = begin.generation.roster.attempt.generation;
         EXPECT_TRUE(opened_.contains(to_text(begin.generation))) << attack << ": a generation that nobody opened";
       }
     }
@@ -133,7 +133,7 @@ TEST(Stranger, CanMakeNobodyTrainWhatNobodyOpened) {
     known.push_back(undisturbed.history);
   }
   ASSERT_TRUE(undisturbed.cluster.ended_with_data_loss.empty());
-  const std::int64_t reached = undisturbed.cluster.generation()->group.attempt.generation.value;
+  const std::int64_t reached = undisturbed.cluster.generation()->roster.attempt.generation.value;
   EXPECT_GE(reached, 4);
   int attacks = 0;
   int ends = 0;
@@ -148,13 +148,13 @@ TEST(Stranger, CanMakeNobodyTrainWhatNobodyOpened) {
           life.live(step);
           if (step == moment) life.cluster.write({{}, {attack}});
         }
-        life.cluster.settle(40'000);
+        life.cluster.run_until_quiet(40'000);
         life.learn();
         life.expect_sane(name);
         const bool decides = key == life.cluster.keys().generation() || key == life.cluster.keys().head();
         if (!decides) {
           EXPECT_TRUE(life.cluster.ended_with_data_loss.empty()) << name;
-          EXPECT_GE(life.cluster.generation()->group.attempt.generation.value, moment < 2 ? 1 : 2) << name;
+          EXPECT_GE(life.cluster.generation()->roster.attempt.generation.value, moment < 2 ? 1 : 2) << name;
         }
         ends += life.cluster.ended_with_data_loss.empty() ? 0 : 1;
         if (testing::Test::HasFailure()) return;

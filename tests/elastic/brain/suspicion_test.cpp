@@ -28,7 +28,7 @@ TEST(Suspicion, KeepsTheLargerSideOfACut) {
   EXPECT_EQ(outcasts(five(), suspicions, ids({1, 2, 3, 4, 5})), ids({1, 2}));
 }
 
-TEST(Suspicion, KeepsTheSmallestIncarnationOfEqualSides) {
+TEST(Suspicion, KeepsTheSmallestIdOfEqualSides) {
   const std::vector<WorkerId> four = {worker(1), worker(2), worker(3), worker(4)};
   std::set<std::pair<WorkerId, WorkerId>> suspicions;
   for (const int a : {1, 4}) {

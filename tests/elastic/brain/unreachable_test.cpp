@@ -14,15 +14,15 @@ using testing::HasSubstr;
 const Error kRefused{ErrorCode::kUnavailable, "worker-2 cannot be reached at address-2: Connection refused",
                      "can this host reach that address?"};
 
-Attempt attempt_of(const SmallCluster& cluster) { return cluster.generation()->group.attempt; }
+Attempt attempt_of(const SmallCluster& cluster) { return cluster.generation()->roster.attempt; }
 
 // Two that cannot do without each other: a network device without carrier, or an address that only one host knows.
 class Unreachable : public testing::Test {
  protected:
   Unreachable() {
     for (const int number : {1, 2}) add(number);
-    cluster.settle(3000);
-    cluster.settle();
+    cluster.run_until_quiet(3000);
+    cluster.run_until_quiet();
   }
 
   void add(std::uint64_t number) {
@@ -33,12 +33,12 @@ class Unreachable : public testing::Test {
   // The first worker cannot connect to the other, which is evicted and comes back at once.
   void fail_to_connect() {
     cluster.tell(1, ConnectFailed{attempt_of(cluster), worker(other), kRefused, true});
-    cluster.settle(1);
+    cluster.run_until_quiet(1);
     ASSERT_FALSE(cluster.has(cluster.keys().member(worker(other))));
     cluster.kill(other);
     other += 100;
     add(other);
-    cluster.settle(100);
+    cluster.run_until_quiet(100);
   }
 
   SmallCluster cluster{2};
@@ -52,9 +52,9 @@ TEST_F(Unreachable, WaitsLongerEachTimeInsteadOfOpeningAGenerationAfterTheOther)
     const KeyValue* record = cluster.view().find(cluster.keys().quarantine("address-2"));
     ASSERT_NE(record, nullptr);
     EXPECT_EQ(parse_quarantine(record->value)->seconds, seconds);
-    cluster.settle((seconds - 1) * 1000);
+    cluster.run_until_quiet((seconds - 1) * 1000);
     EXPECT_EQ(attempt_of(cluster), failed) << "it stands by";
-    cluster.settle(8000);
+    cluster.run_until_quiet(8000);
     EXPECT_EQ(attempt_of(cluster).generation, failed.generation.next()) << "it is tried again";
   }
 }
@@ -73,7 +73,7 @@ TEST_F(Unreachable, IsNoWorkerThatDiedAndWasStartedAgainElsewhere) {
   cluster.tell(1, ConnectFailed{attempt_of(cluster), worker(2), kRefused, true});
   cluster.kill(2);
   add(3);
-  cluster.settle(1000);
+  cluster.run_until_quiet(1000);
   EXPECT_EQ(attempt_of(cluster).generation, Generation{2}) << "a new address: nothing is held against it";
 }
 
@@ -82,19 +82,19 @@ class Joining : public testing::Test {
  protected:
   Joining() {
     for (const int number : {1, 2, 3}) cluster.add(number);
-    cluster.settle(3000);
-    cluster.settle();
+    cluster.run_until_quiet(3000);
+    cluster.run_until_quiet();
     cluster.add(4);
     cluster.at(4).connects = false;
-    cluster.settle(30'000);
+    cluster.run_until_quiet(30'000);
   }
 
   bool is_proposed() const { return cluster.has(cluster.keys().proposal()); }
 
   void fail_to_connect() {
-    const Attempt attempt = parse_group(cluster.view().find(cluster.keys().proposal())->value)->attempt;
+    const Attempt attempt = parse_roster(cluster.view().find(cluster.keys().proposal())->value)->attempt;
     cluster.tell(4, ConnectFailed{attempt, worker(2), kRefused, true});
-    cluster.settle();
+    cluster.run_until_quiet();
   }
 
   SmallCluster cluster;
@@ -105,9 +105,9 @@ TEST_F(Joining, IsTriedLessAndLessOftenWhileItCannotConnect) {
     ASSERT_TRUE(is_proposed());
     fail_to_connect();
     EXPECT_FALSE(is_proposed());
-    cluster.settle(seconds * 1000 - 1);
+    cluster.run_until_quiet(seconds * 1000 - 1);
     EXPECT_FALSE(is_proposed()) << seconds;
-    cluster.settle(1);
+    cluster.run_until_quiet(1);
   }
   EXPECT_EQ(attempt_of(cluster).generation, Generation{1}) << "the others train on";
 }
@@ -131,9 +131,9 @@ TEST_F(Joining, IsNotTheOnlyTimeThatAnEvictionIsToldOf) {
                                 worker(3),
                                 false,
                                 Error{ErrorCode::kDeadlineExceeded, "worker-3 is silent", {}}});
-  cluster.settle(60);
-  cluster.settle(3000);
-  cluster.settle(3000);
+  cluster.run_until_quiet(60);
+  cluster.run_until_quiet(3000);
+  cluster.run_until_quiet(3000);
   EXPECT_THAT(cluster.notes, Contains(AllOf(HasSubstr("event=suspected worker=worker-3"), HasSubstr("is silent"))));
   EXPECT_THAT(cluster.notes, Contains(AllOf(HasSubstr("event=evicted worker=worker-3"),
                                             HasSubstr("it does not answer worker-2"), HasSubstr("hint="))));

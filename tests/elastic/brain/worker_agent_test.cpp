@@ -91,11 +91,11 @@ TEST_F(Agent, LeavesAtOnceWhenNothingNeedsIt) {
   EXPECT_EQ(exits.front().error->code, ErrorCode::kCancelled);
 }
 
-GroupRecord group_of(std::int64_t generation, std::uint32_t nonce) {
-  GroupRecord group;
-  group.attempt = {{generation}, nonce};
-  group.plan = *wide_plan({{worker(1), "h"}, {worker(2), "h"}}, nullptr);
-  return group;
+RosterRecord roster_of(std::int64_t generation, std::uint32_t nonce) {
+  RosterRecord roster;
+  roster.attempt = {{generation}, nonce};
+  roster.plan = *wide_plan({{worker(1), "h"}, {worker(2), "h"}}, nullptr);
+  return roster;
 }
 
 // Trains in generation 1 under attempt 5.
@@ -107,14 +107,14 @@ class TrainingAgent : public Agent {
     open(1, 5, std::nullopt);
   }
 
-  void open(std::int64_t generation, std::uint32_t nonce, std::optional<GroupRecord> from) {
-    GenerationRecord record{group_of(generation, nonce), worker(2), {}, std::move(from), ""};
-    if (record.from) record.base = {Base::Kind::kCopies, {16}, {}};
+  void open(std::int64_t generation, std::uint32_t nonce, std::optional<RosterRecord> from) {
+    GenerationRecord record{roster_of(generation, nonce), worker(2), {}, std::move(from), ""};
+    if (record.from) record.origin = {Origin::Kind::kCopies, {16}, {}};
     if (record.from) record.holders = {{worker(1), true, true}};
     const Revision revision = 10 * generation;
     view.apply({{false, {keys.generation(), to_text(record), revision, revision, 0}}});
     step(Looked{});
-    ASSERT_THAT(all<Begin>(step(Connected{record.group.attempt})), SizeIs(1));
+    ASSERT_THAT(all<Begin>(step(Connected{record.roster.attempt})), SizeIs(1));
   }
 
   // What it writes about what it holds because of that; the store takes all that it is sent.
@@ -157,7 +157,7 @@ TEST_F(TrainingAgent, TellsOldAndNewCopiesUntilTheFirstUpdate) {
   const HeldCopy old{{1}, {16}, true, true};
   const HeldCopy next{{2}, {16}, true, false};
   told_after(broken({{1}, 5}, {old}));
-  open(2, 6, group_of(1, 5));
+  open(2, 6, roster_of(1, 5));
   const auto held = told_after(broken({{2}, 6}, {next}));
   ASSERT_TRUE(held);
   EXPECT_EQ(held->copies, (std::vector{next, old}));
@@ -166,7 +166,7 @@ TEST_F(TrainingAgent, TellsOldAndNewCopiesUntilTheFirstUpdate) {
 TEST_F(TrainingAgent, ForgetsOldCopiesWithTheFirstUpdate) {
   const HeldCopy next{{2}, {16}, true, true};
   told_after(broken({{1}, 5}, {{{1}, {16}, true, true}}));
-  open(2, 6, group_of(1, 5));
+  open(2, 6, roster_of(1, 5));
   told_after(FirstUpdate{{{2}, 6}});
   const auto held = told_after(broken({{2}, 6}, {next}));
   ASSERT_TRUE(held);
@@ -184,28 +184,28 @@ TEST_F(TrainingAgent, GivesItsGroupTimeAfterALossInAnotherOne) {
 }
 
 TEST_F(TrainingAgent, BreaksOffAtOnceWhenItsOwnGroupLostAWorker) {
-  GenerationRecord record{group_of(2, 6), worker(2), {}, std::nullopt, ""};
-  record.group.plan.depth = 2;
-  record.group.plan.width = 1;
-  record.group.plan.cuts = {0, 2, 4};
-  record.group.plan.guards.clear();
+  GenerationRecord record{roster_of(2, 6), worker(2), {}, std::nullopt, ""};
+  record.roster.plan.depth = 2;
+  record.roster.plan.width = 1;
+  record.roster.plan.cuts = {0, 2, 4};
+  record.roster.plan.guards.clear();
   told_after(broken({{1}, 5}, {}));
   view.apply({{false, {keys.generation(), to_text(record), 20, 20, 0}}});
   step(Looked{});
-  ASSERT_THAT(all<Begin>(step(Connected{record.group.attempt})), SizeIs(1));
+  ASSERT_THAT(all<Begin>(step(Connected{record.roster.attempt})), SizeIs(1));
   view.apply({{true, {keys.member(worker(2)), "", 2, 30, 0}}});
   EXPECT_THAT(all<Abort>(step(Looked{}, 7)), SizeIs(1));
 }
 
 TEST_F(TrainingAgent, TellsWhatItsGroupKeptUntilTheFirstUpdate) {
   TrainingEnded ended = broken({{1}, 5}, {});
-  ended.held.kept = {{1}, {16}, 0, 3};
-  EXPECT_EQ(told_after(ended)->kept, ended.held.kept);
-  open(2, 6, group_of(1, 5));
-  EXPECT_EQ(told_after(broken({{2}, 6}, {}))->kept, ended.held.kept);
-  open(3, 7, group_of(1, 5));
+  ended.held.sums = {{1}, {16}, 0, 3};
+  EXPECT_EQ(told_after(ended)->sums, ended.held.sums);
+  open(2, 6, roster_of(1, 5));
+  EXPECT_EQ(told_after(broken({{2}, 6}, {}))->sums, ended.held.sums);
+  open(3, 7, roster_of(1, 5));
   told_after(FirstUpdate{{{3}, 7}});
-  EXPECT_EQ(told_after(broken({{3}, 7}, {}))->kept, std::nullopt);
+  EXPECT_EQ(told_after(broken({{3}, 7}, {}))->sums, std::nullopt);
 }
 
 // The first death ended the transport; of the second nobody else would tell.
@@ -220,21 +220,22 @@ TEST_F(TrainingAgent, EvictsWhoeverDiesAfterItBrokeOff) {
 // Found by the simulator: it connected a second time for the same attempt, while peers had the first connection.
 TEST_F(Agent, KeepsWhatItConnectsForAProposalWhenItObeysTheGenerationBefore) {
   register_it();
-  view.apply({{false, {keys.proposal(), to_text(group_of(2, 7)), 3, 3, 0}}});
+  view.apply({{false, {keys.proposal(), to_text(roster_of(2, 7)), 3, 3, 0}}});
   EXPECT_THAT(all<Connect>(step(Looked{})), SizeIs(1));
-  view.apply({{false, {keys.generation(), to_text(GenerationRecord{group_of(1, 5), worker(2), {}, {}, ""}), 4, 4, 0}}});
+  view.apply(
+      {{false, {keys.generation(), to_text(GenerationRecord{roster_of(1, 5), worker(2), {}, {}, ""}), 4, 4, 0}}});
   const Decision obeys = step(Looked{});
   EXPECT_THAT(all<Disconnect>(obeys), IsEmpty());
   ASSERT_THAT(all<Connect>(obeys), SizeIs(1));
-  EXPECT_EQ(all<Connect>(obeys).front().group.attempt, (Attempt{{1}, 5}));
+  EXPECT_EQ(all<Connect>(obeys).front().roster.attempt, (Attempt{{1}, 5}));
 }
 
 // Found by the simulator: the view of a newcomer showed the stop, but not yet the newcomer itself.
 TEST_F(Agent, StaysWhenItCameAfterTheStop) {
-  GroupRecord group = group_of(1, 5);
-  group.plan.workers = {worker(3), worker(2)};
-  const DrainRecord stop{group.attempt, false, {}, false, true, false, "everybody leaves"};
-  view.apply({{false, {keys.generation(), to_text(GenerationRecord{group, worker(2), {}, {}, ""}), 1, 1, 0}},
+  RosterRecord roster = roster_of(1, 5);
+  roster.plan.workers = {worker(3), worker(2)};
+  const DrainRecord stop{roster.attempt, false, {}, false, true, false, "everybody leaves"};
+  view.apply({{false, {keys.generation(), to_text(GenerationRecord{roster, worker(2), {}, {}, ""}), 1, 1, 0}},
               {false, {keys.drain(), to_text(stop), 1, 1, 0}}});
   register_it();
   EXPECT_THAT(all<Exit>(step(Looked{})), IsEmpty());
@@ -243,12 +244,13 @@ TEST_F(Agent, StaysWhenItCameAfterTheStop) {
 
 TEST_F(Agent, TriesNothingAgainThatItGaveUp) {
   register_it();
-  const std::string proposal = to_text(group_of(2, 7));
+  const std::string proposal = to_text(roster_of(2, 7));
   view.apply({{false, {keys.proposal(), proposal, 3, 3, 0}}});
   EXPECT_THAT(all<Connect>(step(Looked{})), SizeIs(1));
   view.apply({{true, {keys.proposal(), {}, 0, 4, 0}}});
   EXPECT_THAT(all<Disconnect>(step(Looked{})), SizeIs(1));
-  view.apply({{false, {keys.generation(), to_text(GenerationRecord{group_of(2, 7), worker(2), {}, {}, ""}), 5, 5, 0}}});
+  view.apply(
+      {{false, {keys.generation(), to_text(GenerationRecord{roster_of(2, 7), worker(2), {}, {}, ""}), 5, 5, 0}}});
   const Decision obeys = step(Looked{});
   EXPECT_THAT(all<Connect>(obeys), IsEmpty());
   const auto sends = all<Send>(obeys);

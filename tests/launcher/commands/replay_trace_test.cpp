@@ -61,7 +61,7 @@ class HandMadeReplay : public testing::Test {
     add_steps(3, {5.5, 6, 6.5, 7});
     result_.job.workers = 2;
     result_.job.options.model = trainer::ModelConfig{};
-    result_.settled = true;
+    result_.took_all_in = true;
     result_.audited = 104;
   }
 
@@ -99,7 +99,7 @@ TEST_F(HandMadeReplay, IsComparedWithTheSimulationAtAGivenCost) {
 
 TEST_F(HandMadeReplay, SaysWhatWentWrong) {
   result_.problems = {"once: entry 3 comes twice"};
-  result_.settled = false;
+  result_.took_all_in = false;
   result_.ended = {"w1"};
   const std::string text = report_text(request_, result_, report_of(request_, result_));
   EXPECT_THAT(text, HasSubstr("FAILED: once: entry 3 comes twice"));

@@ -77,9 +77,9 @@ TEST(AuditOnce, CountsMinibatchesThatWereLeftOutAsConsumed) {
 }
 
 // Window 1 as two generations ran it: a group of the older one kept its share of each super-round.
-class KeptShare {
+class SharedWindow {
  public:
-  KeptShare() {
+  SharedWindow() {
     storage::LedgerEntry whole = past.ledger[0].entries[1];
     past.ledger[0].entries.pop_back();
     for (int i = 0; i < 4; ++i) {
@@ -103,23 +103,23 @@ class KeptShare {
 };
 
 TEST(AuditOnce, AcceptsWhatAGroupKeptOfAnOlderGeneration) {
-  KeptShare kept;
-  EXPECT_THAT(kept.past.audited().violations, IsEmpty());
-  EXPECT_EQ(kept.past.audited().kept_minibatches, 2);
-  ASSERT_EQ(kept.past.audited().stretches.size(), 2U);
-  EXPECT_EQ(kept.past.audited().stretches[1].from, Position{4});
+  SharedWindow shared;
+  EXPECT_THAT(shared.past.audited().violations, IsEmpty());
+  EXPECT_EQ(shared.past.audited().kept_minibatches, 2);
+  ASSERT_EQ(shared.past.audited().stretches.size(), 2U);
+  EXPECT_EQ(shared.past.audited().stretches[1].from, Position{4});
 }
 
 TEST(AuditOnce, AcceptsOfAnOlderGenerationOnlyWhatOneGroupCanHaveKept) {
   const auto refused = Contains(is_violation(Proof::kOnce, "window 1", "is of generation 3, after generation 4"));
-  KeptShare of_both;
+  SharedWindow of_both;
   of_both.entry(2).generation = {3};
   EXPECT_THAT(of_both.past.audited().violations, refused);
-  KeptShare of_a_single_group;
+  SharedWindow of_a_single_group;
   for (const int minibatch : {1, 3})
     of_a_single_group.entry(minibatch).plan = "1f1b D=1 P=1 W=1 M=4 preload=2 cuts=0,2";
   EXPECT_THAT(of_a_single_group.past.audited().violations, refused);
-  KeptShare in_a_later_window;
+  SharedWindow in_a_later_window;
   in_a_later_window.past.ledger[1].entries[0].generation = {3};
   EXPECT_THAT(in_a_later_window.past.audited().violations,
               Contains(is_violation(Proof::kOnce, "window 2", "is of generation 3, after generation 4")));
@@ -188,7 +188,7 @@ std::vector<Head> good_chain() {
     Manifest manifest = storage::sample_manifest({.generation = {i <= 2 ? 1 : 2}, .version = {i}});
     if (i > 1) manifest.parent = digest(i - 1);
     chain.push_back(sample_head(manifest, digest(i), i));
-    chain.back().writer.incarnation = i <= 2 ? 11 : 12;
+    chain.back().writer.author = i <= 2 ? 11 : 12;
   }
   return chain;
 }
@@ -211,7 +211,7 @@ TEST(AuditChain, AcceptsCommitsThatFollowEachOther) {
 
 TEST(AuditChain, AcceptsALeaderThatFollowsAnother) {
   std::vector<Head> chain = good_chain();
-  chain[3].writer.incarnation = 13;
+  chain[3].writer.author = 13;
   EXPECT_THAT(audited(chain).violations, IsEmpty());
 }
 
@@ -248,7 +248,7 @@ TEST(AuditChain, NamesTheCommitThatBreaksIt) {
        [](auto& chain) {
          for (const int commit : {1, 2, 3}) {
            chain[commit].checkpoint.generation = Generation{2};
-           chain[commit].writer.incarnation = commit == 2 ? 13 : 12;
+           chain[commit].writer.author = commit == 2 ? 13 : 12;
          }
        },
        "(commit 4)", "is the work of a committer of generation 2 that another had followed"},

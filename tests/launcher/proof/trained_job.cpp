@@ -168,7 +168,7 @@ void TrainedJob::write_files(storage::Manifest& manifest, const trainer::Referen
   const auto accumulation = untruths_.reproducible ? trainer::Accumulation::kFixedPoint : trainer::Accumulation::kFloat;
   std::uint32_t count = 0;
   for (storage::BlockState& file : block_states(model_, accumulation, cut, kGeneration)) {
-    file.record.writer = {kWriter.incarnation, count++};
+    file.record.writer = {kWriter.author, count++};
     auto record = write_block_file(store_->files(), manifest.job, kLineage, file);
     EVERSTEP_CHECK(record.ok(), record.error().line());
     manifest.files.push_back(std::move(record).value());

@@ -55,24 +55,24 @@ class HandWrittenJob {
   }
 
   // Of depth 2 and width 1, with workers 1 and 2.
-  static elastic::GroupRecord pair(std::int64_t generation) {
-    elastic::GroupRecord group;
-    group.attempt = {{generation}, 5};
-    group.plan.kind = scheduler::ScheduleKind::kAmdp;
-    group.plan.depth = 2;
-    group.plan.window = 16;
-    group.plan.cuts = {0, 2, 4};
-    group.plan.workers = {numbered(1), numbered(2)};
-    return group;
+  static elastic::RosterRecord pair(std::int64_t generation) {
+    elastic::RosterRecord roster;
+    roster.attempt = {{generation}, 5};
+    roster.plan.kind = scheduler::ScheduleKind::kAmdp;
+    roster.plan.depth = 2;
+    roster.plan.window = 16;
+    roster.plan.cuts = {0, 2, 4};
+    roster.plan.workers = {numbered(1), numbered(2)};
+    return roster;
   }
 
-  void open(const elastic::GroupRecord& group, const std::string& reason = "w2 joined") const {
+  void open(const elastic::RosterRecord& roster, const std::string& reason = "w2 joined") const {
     elastic::GenerationRecord record;
-    record.group = group;
+    record.roster = roster;
     record.opener = numbered(1);
     record.reason = reason;
     write(keys().generation(), to_text(record));
-    for (const WorkerId& id : group.plan.workers) write(keys().ready(group.attempt, id), "yes");
+    for (const WorkerId& id : roster.plan.workers) write(keys().ready(roster.attempt, id), "yes");
   }
 
   // Two workers that train, the first one leading, with a HEAD.

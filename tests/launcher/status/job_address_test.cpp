@@ -68,6 +68,19 @@ TEST(JobAddress, IsWhatTheDirectoryOfARunSays) {
   EXPECT_THAT(over.error.message, HasSubstr("no job runs in " + run));
 }
 
+TEST(JobAddress, NamesFilesFromEveryDirectory) {
+  const TemporaryDirectory directory;
+  const std::string run = directory.path().string();
+  std::map<std::string, std::string> values;
+  for (const OptionSpec& option : train_options()) values[option.name] = "x";
+  ASSERT_TRUE(write_job_address(run, config_of(train_options(), values)));
+  const auto text = read_file(job_address_file(run), 1000);
+  ASSERT_TRUE(text);
+  const std::string file = (std::filesystem::current_path() / "x").string();
+  EXPECT_EQ(*text, "etcd = x\netcd-ca = " + file + "\netcd-cert = " + file + "\netcd-key = " + file +
+                       "\netcd-plain-text = x\njob = x\n");
+}
+
 TEST(JobAddress, RefusesWhatIsMissingOrMakesNoSense) {
   EXPECT_EQ(refusal_of({}).error.message, "where is the job?");
   EXPECT_EQ(refusal_of({{"etcd", "http://127.0.0.1:2379"}}).error.message, "--job is missing");

@@ -57,7 +57,7 @@ authenticity not checked: there is no --secret-file
 
 TEST_F(JobStatusTest, SaysHowManyMayBeLostAtOnceAndWhoWouldBeTooMany) {
   job.train();
-  elastic::GroupRecord guarded = HandWrittenJob::pair(4);
+  elastic::RosterRecord guarded = HandWrittenJob::pair(4);
   guarded.plan.guards = {{numbered(2)}, {numbered(1)}};
   job.open(guarded);
   EXPECT_THAT(status_text(status()),
@@ -80,7 +80,7 @@ TEST_F(JobStatusTest, NamesAWorkerThatIsMuchSlowerThanTheOthers) {
 TEST_F(JobStatusTest, TellsTheTimesOfStagesAndWhoIsSlowForWhatItHasToDo) {
   job.train();
   elastic::ProgressRecord progress{120, 1000, 3.421, 12'300, 0.87, 0.96, "training", {80'000, 480'000}};
-  progress.generation = status().generation->group.attempt.generation;
+  progress.generation = status().generation->roster.attempt.generation;
   progress.updates = 8;
   progress.stage_us = {10'000, 61'500};
   progress.slowness_percent = {100, 140};
@@ -129,7 +129,7 @@ TEST_F(JobStatusTest, SaysWhatAJobWaitsFor) {
 TEST_F(JobStatusTest, TellsAChangeThatIsUnderWay) {
   job.train();
   job.add_worker(2, MemberState::kLeaving);
-  elastic::GroupRecord next = HandWrittenJob::pair(4);
+  elastic::RosterRecord next = HandWrittenJob::pair(4);
   next.plan.workers = {numbered(1), numbered(3)};
   next.donors = {numbered(2)};
   job.write(job.keys().proposal(), to_text(next));
@@ -182,10 +182,10 @@ TEST_F(JobStatusTest, FitsANarrowTerminal) {
 
 TEST_F(JobStatusTest, ListsSparesAndThoseWhoHandOver) {
   for (const std::uint64_t number : {1, 2, 3, 4, 5}) job.add_worker(number);
-  elastic::GroupRecord group = HandWrittenJob::pair(3);
-  group.plan.spares = {numbered(5)};
-  group.donors = {numbered(4)};
-  job.open(group);
+  elastic::RosterRecord roster = HandWrittenJob::pair(3);
+  roster.plan.spares = {numbered(5)};
+  roster.donors = {numbered(4)};
+  job.open(roster);
   std::string states;
   for (const WorkerStatus& worker : status().workers) states += worker.record.name + " " + worker.state + "\n";
   EXPECT_EQ(states, "w1 training\nw2 training\nw5 spare\nw3 standing by\nw4 handing over\n");

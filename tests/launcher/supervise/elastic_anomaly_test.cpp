@@ -47,7 +47,7 @@ TEST_P(ElasticAnomaly, OfAMinibatchThatAlwaysHasItLeavesThatMinibatchOut) {
   ASSERT_TRUE(says("event=window_tried_again window=30 outcome=applied"));
   EXPECT_TRUE(goes_on());
   for (const GenerationLine& one : generations()) EXPECT_EQ(one.workers, 4) << "nobody is to blame";
-  EXPECT_EQ(generations().back().base, "copies");
+  EXPECT_EQ(generations().back().origin, "copies");
   expect_all_proofs();
   expect_audit({kLast}, 0);
 }

@@ -18,7 +18,7 @@ TEST_F(ElasticChange, OfOneThatJoinsRedoesNothing) {
   ASSERT_TRUE(starts(2, {"--schedule=amdp", "--workers=3", "--shapes=3=2x1,4=4x1"}));
   RunningProgram& joining = add_worker("joining");
   ASSERT_TRUE(trains_with(4));
-  EXPECT_EQ(generations().back().base, "memory");
+  EXPECT_EQ(generations().back().origin, "memory");
   EXPECT_EQ(generations().back().redone, 0);
   ASSERT_TRUE(goes_on());
   expect_stop();

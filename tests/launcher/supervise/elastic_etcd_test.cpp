@@ -157,7 +157,7 @@ TEST_F(ElasticEtcd, MayBeOutOfTheLeadersReach) {
     const auto reply = store->transact({{}, {elastic::get(elastic::Keys("job").generation())}}, milliseconds(1000));
     const auto record = reply && !reply->reads[0].empty() ? elastic::parse_generation(reply->reads[0].front().value)
                                                           : elastic::parse_generation("");
-    return record && record->group.attempt.generation.value > last && record->group.plan.workers.size() == workers;
+    return record && record->roster.attempt.generation.value > last && record->roster.plan.workers.size() == workers;
   };
   ASSERT_TRUE(becomes("generation of the other two", [&] { return train_after(2, before); }));
   (*line)->set(chaos::TcpProxy::Mode::kPass);

@@ -73,7 +73,7 @@ class ElasticHosts : public ElasticJob {
   // `everstep worker` as somebody types it on another host.
   RunningProgram& join_from(int number, const std::string& name, const Words& more) {
     Words words = all({{"worker", "--name=" + name}, etcd_words(), more});
-    joined_.push_back(std::make_unique<RunningProgram>(words, Words{}, on(host(number))));
+    joined_.push_back(std::make_unique<RunningProgram>(words, paced(), on(host(number))));
     return *joined_.back();
   }
 

@@ -17,7 +17,7 @@ struct GenerationLine {
   int number = 0;
   std::string plan;
   int workers = 0;
-  std::string base;
+  std::string origin;
   int redone = 0;
   std::string reason;
 };

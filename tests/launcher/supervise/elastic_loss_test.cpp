@@ -36,7 +36,7 @@ TEST_F(ElasticLoss, OfAWorkerCostsWhatCameAfterHeadWithoutCopies) {
   const int before = generation();
   ::kill(worker(2), SIGKILL);
   ASSERT_TRUE(trains_with(2, before));
-  EXPECT_EQ(generations().back().base, "checkpoint");
+  EXPECT_EQ(generations().back().origin, "checkpoint");
   expect_end();
   expect_proofs();
 }

@@ -27,7 +27,7 @@ class ElasticMemory : public ElasticJob {
   void expect_recovery(int workers, int after) {
     ASSERT_TRUE(trains_with(workers, after));
     const GenerationLine next = generations().back();
-    EXPECT_TRUE(next.base == "copies" || next.base == "sums") << next.base;
+    EXPECT_TRUE(next.origin == "copies" || next.origin == "sums") << next.origin;
     EXPECT_LE(next.redone, 2 * kWindow + kAhead);
     EXPECT_TRUE(goes_on());
   }
@@ -130,7 +130,7 @@ TEST_F(ElasticMemory, DoesNotCountOnOneThatWasAsleepWhenItWasAsked) {
   ASSERT_TRUE(says("event=generation_obeyed generation=" + std::to_string(before + 1)));
   ::kill(sleeper, SIGCONT);
   ASSERT_TRUE(trains_with(3, before));
-  EXPECT_EQ(generations().back().base, "copies");
+  EXPECT_EQ(generations().back().origin, "copies");
   EXPECT_TRUE(goes_on());
   EXPECT_FALSE(is_gone_within(sleeper, std::chrono::milliseconds(0)));
   expect_all_proofs();
@@ -161,7 +161,7 @@ TEST_F(ElasticMemory, DoesNotRedoWhatAGroupWithoutALossHasRun) {
     ::kill(worker(left), SIGKILL);
     ASSERT_TRUE(trains_with(left, before));
     const GenerationLine next = generations().back();
-    if (next.base != "sums") continue;
+    if (next.origin != "sums") continue;
     ++kept;
     EXPECT_LT(next.redone, kLongWindow) << "of a window, not all of which was run";
   }
@@ -189,7 +189,7 @@ TEST_F(ElasticMemory, GoesBackToTheCheckpointWhenTooMuchIsLostAtOnce) {
   const std::vector<pid_t> processes{worker(lost[0]), worker(lost[1])};
   for (const pid_t process : processes) ::kill(process, SIGKILL);
   ASSERT_TRUE(trains_with(1, before));
-  EXPECT_EQ(generations().back().base, "checkpoint");
+  EXPECT_EQ(generations().back().origin, "checkpoint");
   expect_all_proofs();
 }
 
@@ -198,7 +198,7 @@ TEST_F(ElasticMemory, GoesBackToTheCheckpointIfItKeepsNoCopies) {
   const int before = generation();
   ::kill(worker(2), SIGKILL);
   ASSERT_TRUE(trains_with(2, before));
-  EXPECT_EQ(generations().back().base, "checkpoint");
+  EXPECT_EQ(generations().back().origin, "checkpoint");
   expect_all_proofs();
 }
 

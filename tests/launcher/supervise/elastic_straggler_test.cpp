@@ -49,7 +49,7 @@ TEST_F(ElasticStraggler, IsPlannedAroundIfAskedAndStays) {
   start_with_a_slow_one("--rebalance=on");
   const auto is_rebalanced = [&] { return generations().back().reason.find("slow is ") != std::string::npos; };
   ASSERT_TRUE(becomes("a plan for a slow worker", is_rebalanced)) << generations().back().reason;
-  EXPECT_EQ(generations().back().base, "memory");
+  EXPECT_EQ(generations().back().origin, "memory");
   EXPECT_EQ(generations().back().redone, 0);
   ASSERT_TRUE(goes_on());
   const auto slow = slow_one();

@@ -116,7 +116,7 @@ TEST_F(ElasticStranger, WhoWritesAndSwapsEveryOtherRecordIsNotHeard) {
     EXPECT_TRUE(kinds.contains(kind)) << kind;
   }
   const std::string gen = now(keys_.generation()).front().value;
-  const auto attempt = elastic::parse_generation(gen.substr(0, gen.rfind("\nseal ")))->group.attempt;
+  const auto attempt = elastic::parse_generation(gen.substr(0, gen.rfind("\nseal ")))->roster.attempt;
   std::vector<std::string> targets{keys_.finished(),       keys_.stop_request(),  keys_.scale_request(),
                                    keys_.abandoned_save(), keys_.quarantine("a"), keys_.drain(),
                                    keys_.proposal(),       keys_.progress(),      keys_.leader()};

@@ -13,12 +13,12 @@
 namespace everstep::launcher {
 namespace {
 
-constexpr std::chrono::seconds kHostStartsWithin{20};
+constexpr std::chrono::seconds kCommandEndsWithin{100};  // the machine may be busy with other things
 
 int run_words(std::vector<std::string> words, const std::filesystem::path& log) {
   auto process = ChildProcess::start(std::move(words), log);
   EVERSTEP_CHECK(process.ok(), process.error().line());
-  EVERSTEP_CHECK(process->ends_within(kHostStartsWithin), "a command does not end");
+  EVERSTEP_CHECK(process->ends_within(kCommandEndsWithin), "a command does not end");
   return process->wait_status().value_or(-1);
 }
 
@@ -33,7 +33,7 @@ ChildProcess start_holder(const std::string& name, const std::filesystem::path& 
                                          "mount -t tmpfs -o mode=0700 tmpfs /run/everstep-test; exec sleep infinity"},
                                     log);
   EVERSTEP_CHECK(holder.ok(), holder.error().line());
-  const auto limit = std::chrono::steady_clock::now() + kHostStartsWithin;
+  const auto limit = std::chrono::steady_clock::now() + kCommandEndsWithin;
   while (arguments_of(holder->pid()) != std::vector<std::string>{"infinity"}) {
     EVERSTEP_CHECK(std::chrono::steady_clock::now() < limit && holder->is_running(), "no namespaces");
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

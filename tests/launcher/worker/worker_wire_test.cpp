@@ -38,12 +38,12 @@ class WorkerWire : public testing::Test {
   // Both connect with each other. Each keeps its connection until both have one: one that goes earlier is a death.
   static void expect_connection(trainer::PeerConnector& first, trainer::PeerConnector& second) {
     const auto connect = [&](int worker) {
-      const trainer::PeerGroup group{kLineage,
-                                     Generation{1},
-                                     0,
-                                     worker,
-                                     {{WorkerId{{1, 0}}, first.address()}, {WorkerId{{1, 1}}, second.address()}}};
-      return (worker == 0 ? first : second).connect(group, std::chrono::seconds(60));
+      const trainer::PeerRoster roster{kLineage,
+                                       Generation{1},
+                                       0,
+                                       worker,
+                                       {{WorkerId{{1, 0}}, first.address()}, {WorkerId{{1, 1}}, second.address()}}};
+      return (worker == 0 ? first : second).connect(roster, std::chrono::seconds(60));
     };
     std::future<trainer::ConnectOutcome> other = std::async(std::launch::async, connect, 1);
     const trainer::ConnectOutcome ours = connect(0);

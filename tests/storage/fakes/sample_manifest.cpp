@@ -39,7 +39,7 @@ FileRecord sample_file(const Manifest& manifest, int block, StateKind kind, cons
                   .kind = kind,
                   .version = {manifest.version.value - (kind == StateKind::kPrevious ? 1 : 0)},
                   .written_by = manifest.name,
-                  .writer = {.incarnation = 0x1f2e3d4c, .random = number ^ manifest.name.nonce},
+                  .writer = {.author = 0x1f2e3d4c, .random = number ^ manifest.name.nonce},
                   .size = 0,
                   .sha256 = {},
                   .tensors = tensors_of(block, kind, options)};
@@ -141,7 +141,7 @@ Head sample_head(const Manifest& manifest, const Digest& digest, std::int64_t se
             .job = manifest.job,
             .lineage = manifest.lineage,
             .checkpoint = manifest.name,
-            .writer = {.incarnation = 0x1f2e3d4c, .random = 0x9a8b7c6d},
+            .writer = {.author = 0x1f2e3d4c, .random = 0x9a8b7c6d},
             .manifest = digest,
             .previous = {},
             .parent = manifest.parent};

@@ -33,7 +33,7 @@ std::optional<Digest> digest_or_nothing() {
 }
 
 WriterTag any_writer() {
-  return {.incarnation = *rc::gen::arbitrary<std::uint32_t>(), .random = *rc::gen::arbitrary<std::uint32_t>()};
+  return {.author = *rc::gen::arbitrary<std::uint32_t>(), .random = *rc::gen::arbitrary<std::uint32_t>()};
 }
 
 Settings any_settings() {

@@ -23,7 +23,7 @@ class FormatPage : public testing::Test {
     ledger_ = seal_.seal(format_->encode(segment));
     manifest_.parent.emplace().bytes.fill(std::byte{0xbb});
     manifest_.ledger = sha256_of(*hashing_, ledger_);
-    manifest_.ledger_writer = {.incarnation = 0x1f2e3d4c, .random = 0x9a8b7c6d};
+    manifest_.ledger_writer = {.author = 0x1f2e3d4c, .random = 0x9a8b7c6d};
     manifest_text_ = seal_.seal(format_->encode(manifest_));
     head_ = seal_.seal(format_->encode(sample_head(manifest_, sha256_of(*hashing_, manifest_text_), 2)));
     std::ostringstream page;

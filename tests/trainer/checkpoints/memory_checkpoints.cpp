@@ -32,7 +32,10 @@ class MemoryCheckpoints::Sink final : public CheckpointSink {
       : store_(store), worker_(worker), busy_(std::move(busy)) {}
 
   bool idle() override { return !busy_ || !busy_(); }
-  void save(StagedCut cut) override { store_.add(worker_, cut); }
+  void save(StagedCut cut) override {
+    wait_for(cut.is_here);
+    store_.add(worker_, cut);
+  }
   void skipped(Position) override { ++store_.skipped_[worker_]; }
   Status finish() override { return {}; }
 

@@ -116,13 +116,13 @@ NamedWeights joined_weights(const std::vector<WorkerRun>& runs) {
   return joined;
 }
 
-double relative_distance(const NamedWeights& a, const NamedWeights& b, const NamedWeights& origin) {
+double relative_distance(const NamedWeights& a, const NamedWeights& b, const NamedWeights& start) {
   double apart = 0;
   double gone = 0;
   for (const auto& [name, values] : b) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       apart += std::pow(a.at(name)[i] - values[i], 2);
-      gone += std::pow(values[i] - origin.at(name)[i], 2);
+      gone += std::pow(values[i] - start.at(name)[i], 2);
     }
   }
   return std::sqrt(apart / gone);

@@ -18,8 +18,8 @@ std::string difference_between(const Result<std::vector<WorkerRun>>& expected,
 // Whether the replicas of each stage hold equal bits.
 std::string difference_among_replicas(const Result<std::vector<WorkerRun>>& runs);
 
-// |a − b| / |b − origin| over all weights: how far two runs have drifted apart, of the way they have gone.
-double relative_distance(const NamedWeights& a, const NamedWeights& b, const NamedWeights& origin);
+// |a − b| / |b − start| over all weights: how far two runs have drifted apart, of the way they have gone.
+double relative_distance(const NamedWeights& a, const NamedWeights& b, const NamedWeights& start);
 
 // All stages' weights, each from any worker that has them.
 NamedWeights joined_weights(const std::vector<WorkerRun>& runs);

@@ -27,7 +27,7 @@ class CountingStage final : public StageCompute {
     return Output{last ? Buffer{} : boundary(), last ? static_cast<double>(index) : 0.0};
   }
 
-  bool take_overflow(int) override { return false; }
+  Noted<bool> take_overflow(int) override { return false; }
 
  private:
   Buffer boundary() const { return allocate_zeroed(request_.model.boundary_bytes()); }

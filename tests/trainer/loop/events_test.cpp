@@ -28,7 +28,9 @@ class OverflowsOnce final : public StageCompute {
   Result<Output> evaluate(std::int64_t index, Buffer input) override {
     return stage_->evaluate(index, std::move(input));
   }
-  bool take_overflow(int parity) override { return std::exchange(has_passed_, false) || stage_->take_overflow(parity); }
+  Noted<bool> take_overflow(int parity) override {
+    return std::exchange(has_passed_, false) ? true : stage_->take_overflow(parity);
+  }
 
  private:
   std::unique_ptr<StageCompute> stage_;

@@ -177,10 +177,10 @@ TEST_P(LoopOver, LossesAreTheMeanOverTheWindow) {
   }
 }
 
-TEST_P(LoopOver, SettledMinibatchesAreNotRunAndCountTheirLoss) {
+TEST_P(LoopOver, BlankMinibatchesAreNotRunAndCountTheirLoss) {
   const int window = GetParam().window;
   TrainOptions options = options_;
-  options.settled = {{Position{0}, 3}, {Position{2 * window - 1}, 5}};  // the first of all, the last of window 1
+  options.blanks = {{Position{0}, 3}, {Position{2 * window - 1}, 5}};  // the first of all, the last of window 1
   Outcome run;
   run_all(options, run);
   for (const auto& result : run.results) ASSERT_TRUE(result.ok()) << result.error();

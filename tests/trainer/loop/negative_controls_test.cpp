@@ -118,7 +118,7 @@ class SumsOnArrival final : public StageCompute {
   Result<Output> evaluate(std::int64_t index, Buffer input) override {
     return inner_->evaluate(index, std::move(input));
   }
-  bool take_overflow(int parity) override { return inner_->take_overflow(parity); }
+  Noted<bool> take_overflow(int parity) override { return inner_->take_overflow(parity); }
 
  private:
   struct Window {

@@ -98,12 +98,12 @@ Result<WorkerRun> connect_and_run(const TrainOptions& options, const DataSource&
   const auto connector = listen_for_peers(wire);
   if (!connector) return connector.error();
   parent.write((*connector)->address());
-  PeerGroup group{options.lineage, options.generation, 0, worker, {}};
+  PeerRoster roster{options.lineage, options.generation, 0, worker, {}};
   for (std::uint64_t peer = 0; peer < static_cast<std::uint64_t>(options.schedule.depth * options.schedule.width);
        ++peer) {
-    group.members.push_back({WorkerId{{1, peer}}, parent.read()});
+    roster.members.push_back({WorkerId{{1, peer}}, parent.read()});
   }
-  const auto connected = (*connector)->connect(group, kConnect);
+  const auto connected = (*connector)->connect(roster, kConnect);
   if (!connected.connection) return connected.connection.error();
   return run_worker(options, data, *connected.connection->transport, changes);
 }

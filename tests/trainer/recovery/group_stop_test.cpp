@@ -67,18 +67,18 @@ class GroupStop : public testing::TestWithParam<Shape> {
     return {shape.kind, shape.depth, shape.width, names(0, shape.depth * shape.width)};
   }
 
-  // The first base that a group kept sums for; nobody may fail to find one.
-  static GuardedChain with_kept_sums(const TrainOptions& options, GuardedGeneration& last,
-                                     const std::function<void(HeldState&)>& change = nullptr) {
+  // The first origin that a group kept sums for; nobody may fail to find one.
+  static GuardedChain with_group_sums(const TrainOptions& options, GuardedGeneration& last,
+                                      const std::function<void(EndState&)>& change = nullptr) {
     GuardedChain undisturbed(options);
     EXPECT_TRUE(undisturbed.run(generation()));
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
       GuardedChain chain(options);
-      chain.change_kept = change;
+      chain.change_sums = change;
       last = with_a_death(generation(), undisturbed, seed);
       const Status ran = chain.run(last);
       EXPECT_TRUE(ran) << ran.error();
-      if (!chain.kept().empty()) return chain;
+      if (!chain.ranges_in_sums().empty()) return chain;
     }
     ADD_FAILURE() << "no group ever kept its sums";
     return GuardedChain(options);
@@ -101,7 +101,7 @@ TEST_P(GroupStop, KeepsWhatTheGroupHasRunWhereverAWorkerOfAnotherDies) {
     ASSERT_TRUE(ran) << ran.error();
     EXPECT_GE(chain.version().value, chain.newest_update() - 1);
     ASSERT_EQ(chain.difference_from_reference(), "");
-    const std::vector<WindowHistory> ranges = chain.kept();
+    const std::vector<WindowHistory> ranges = chain.ranges_in_sums();
     kept += ranges.empty() ? 0 : 1;
     const std::vector<int> left = left_of(last);
     const auto workers = static_cast<int>(left.size());
@@ -122,7 +122,7 @@ TEST_P(GroupStop, GoesTogetherWithCutsInsideWindows) {
   options.checkpoints.every_rounds = 2;
   GuardedGeneration last;
   for (int time = 0; time < 5; ++time) {
-    GuardedChain chain = with_kept_sums(options, last);
+    GuardedChain chain = with_group_sums(options, last);
     const std::vector<int> left = left_of(last);
     const GuardedGeneration next{ScheduleKind::kAmdp, 2, 1, {left[1], left[0]}, 1, {left.begin() + 2, left.end()}};
     const Status went_on = chain.run(next);
@@ -136,7 +136,7 @@ TEST_P(GroupStop, GoesTogetherWithCutsInsideWindows) {
 TEST_P(GroupStop, ASecondDeathInThatWindowIsMadeGoodFromCopies) {
   const TrainOptions options = chain_options(kWindow, kSteps);
   GuardedGeneration last;
-  GuardedChain chain = with_kept_sums(options, last);
+  GuardedChain chain = with_group_sums(options, last);
   const std::vector<int> left = left_of(last);
   const std::int64_t window = chain.version().value;
   GuardedGeneration next{ScheduleKind::kOneFOneB, 1, static_cast<int>(left.size()), left};
@@ -144,7 +144,7 @@ TEST_P(GroupStop, ASecondDeathInThatWindowIsMadeGoodFromCopies) {
   const Status ran = chain.run(next);
   ASSERT_TRUE(ran) << ran.error();
   EXPECT_EQ(chain.version(), Version{window});
-  EXPECT_TRUE(chain.kept().empty());
+  EXPECT_TRUE(chain.ranges_in_sums().empty());
   ASSERT_EQ(chain.difference_from_reference(), "");
   const Status went_on = chain.run({ScheduleKind::kOneFOneB, 1, 1, {left[0]}});
   ASSERT_TRUE(went_on) << went_on.error();
@@ -155,8 +155,8 @@ TEST_P(GroupStop, ASecondDeathInThatWindowIsMadeGoodFromCopies) {
 // A stop that is asked for inside that window comes at its end.
 TEST_P(GroupStop, AStopInsideThatWindowWaitsForItsEnd) {
   GuardedGeneration last;
-  GuardedChain chain = with_kept_sums(chain_options(kWindow, kSteps), last);
-  const std::vector<WindowHistory> ranges = chain.kept();
+  GuardedChain chain = with_group_sums(chain_options(kWindow, kSteps), last);
+  const std::vector<WindowHistory> ranges = chain.ranges_in_sums();
   const std::vector<int> left = left_of(last);
   GuardedGeneration next{ScheduleKind::kOneFOneB, static_cast<int>(left.size()), 1, left};
   next.stops_at_once = true;
@@ -172,9 +172,9 @@ TEST_P(GroupStop, AStopInsideThatWindowWaitsForItsEnd) {
 
 class GroupStopControls : public GroupStop {
  protected:
-  static std::string difference_with(const std::function<void(HeldState&)>& change) {
+  static std::string difference_with(const std::function<void(EndState&)>& change) {
     GuardedGeneration last;
-    GuardedChain chain = with_kept_sums(chain_options(kWindow, kSteps), last, change);
+    GuardedChain chain = with_group_sums(chain_options(kWindow, kSteps), last, change);
     const std::vector<int> left = left_of(last);
     const Status went_on = chain.run({ScheduleKind::kOneFOneB, static_cast<int>(left.size()), 1, left});
     return went_on ? chain.difference_from_reference() : went_on.error().message;
@@ -184,8 +184,8 @@ class GroupStopControls : public GroupStop {
 TEST_P(GroupStopControls, NoMistakeIsNoDifference) { EXPECT_EQ(difference_with(nullptr), ""); }
 
 TEST_P(GroupStopControls, SumsThatWereDroppedAreNoticed) {
-  EXPECT_NE(difference_with([](HeldState& kept) {
-              for (const StagedStage& stage : kept.stages) {
+  EXPECT_NE(difference_with([](EndState& state) {
+              for (const StagedStage& stage : state.stages) {
                 const Buffer& sums = stage.state.gradients;
                 if (!sums.empty()) std::memset(sums.data, 0, sums.size);
               }
@@ -194,11 +194,11 @@ TEST_P(GroupStopControls, SumsThatWereDroppedAreNoticed) {
 }
 
 TEST_P(GroupStopControls, MinibatchesThatAreRunAgainAreNoticed) {
-  EXPECT_NE(difference_with([](HeldState& kept) { kept.resume.kept.pop_back(); }), "");
+  EXPECT_NE(difference_with([](EndState& state) { state.resume.in_sums.pop_back(); }), "");
 }
 
 TEST_P(GroupStopControls, ALossThatIsAnothersIsNoticed) {
-  EXPECT_NE(difference_with([](HeldState& kept) { kept.resume.kept.front().losses.front() += 1; }), "");
+  EXPECT_NE(difference_with([](EndState& state) { state.resume.in_sums.front().losses.front() += 1; }), "");
 }
 
 std::string name_of(const testing::TestParamInfo<Shape>& test) {

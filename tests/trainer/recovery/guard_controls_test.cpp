@@ -22,7 +22,7 @@ template <typename WrongWorker>
 class Careless : public Worker {
  public:
   Careless(const TrainOptions& options, Transport& transport, const TrainHooks& hooks, scheduler::Schedule shape)
-      : Worker(options, transport, hooks, std::move(shape)), kept_(*hooks.copies) {}
+      : Worker(options, transport, hooks, std::move(shape)), state_copies_(*hooks.copies) {}
 
   static Result<TrainResult> train(const TrainOptions& options, const DataSource& data, Transport& transport,
                                    const TrainHooks& hooks) {
@@ -36,10 +36,10 @@ class Careless : public Worker {
   }
 
  protected:
-  StateCopies& kept() const { return kept_; }
+  StateCopies& state_copies() const { return state_copies_; }
 
  private:
-  StateCopies& kept_;
+  StateCopies& state_copies_;
 };
 
 class Careful final : public Careless<Careful> {
@@ -54,7 +54,7 @@ class JoinsTheExchangeEarly final : public Careless<JoinsTheExchangeEarly> {
 
  private:
   Status finish_copies() override {
-    kept().guarded_came();
+    state_copies().guarded_came();
     return {};
   }
 };
@@ -86,7 +86,7 @@ class KeepsBeforeTheExchange final : public Careless<KeepsBeforeTheExchange> {
  private:
   Status finish_copies() override {
     EVERSTEP_TRY(Worker::finish_copies());
-    kept().keep_newest();
+    state_copies().keep_newest();
     return {};
   }
   void keep_newest_copy() override {}

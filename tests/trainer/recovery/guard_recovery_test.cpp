@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 constexpr int kWindow = 14;
 
-// Every base is checked where it comes to be: what is wrong once may cancel out later.
+// Every origin is checked where it comes to be: what is wrong once may cancel out later.
 void run_checked(GuardedChain& chain, const GuardedGeneration& next) {
   const Status ran = chain.run(next);
   ASSERT_TRUE(ran) << ran.error();
@@ -110,28 +110,28 @@ TEST(GuardRecovery, ADeathDuringTheBroadcastOfWeightsIsCovered) {
   }
 }
 
-// Nothing is known of the new plan before everybody has met: the base is what it was.
-TEST(GuardRecovery, ADeathBeforeTheFirstExchangeLeavesTheBase) {
+// Nothing is known of the new plan before everybody has met: the origin is what it was.
+TEST(GuardRecovery, ADeathBeforeTheFirstExchangeLeavesTheOrigin) {
   GuardedChain chain(chain_options(kWindow, 6));
   // Nobody else has anything of version 2 from it, and of version 1 both guards have everything.
   run_checked(chain, amdp4({{1, at_send(FrameKind::kCopy, 2)}}, 2));
-  const Version base = chain.version();
-  ASSERT_EQ(base, Version{1});
+  const Version origin = chain.version();
+  ASSERT_EQ(origin, Version{1});
   run_checked(chain, {ScheduleKind::kOneFOneB, 3, 1, {3, 0, 2}, 1, {}, {{3, at_send(FrameKind::kCopy, 0, 1)}}});
-  EXPECT_EQ(chain.version(), base);
+  EXPECT_EQ(chain.version(), origin);
   finish_checked(chain, {ScheduleKind::kOneFOneB, 2, 1, {0, 2}});
 }
 
-// It may take the last copy of the base along. Then the version before is still there: it was everybody's.
+// It may take the last copy of the origin along. Then the version before is still there: it was everybody's.
 TEST(GuardRecovery, ASecondDeathBeforeTheFirstExchangeCostsOneVersionAtMost) {
   for (const int second : {0, 2, 3}) {
     GuardedChain chain(chain_options(kWindow, 6));
     run_checked(chain, amdp4({{1, at_send(FrameKind::kInputGradient, 2)}}, 2));
-    const Version base = chain.version();
+    const Version origin = chain.version();
     std::vector<int> left{0, 2, 3};
     run_checked(chain, {ScheduleKind::kOneFOneB, 3, 1, left, 1, {}, {{second, at_send(FrameKind::kCopy, 0, 1)}}});
-    EXPECT_GE(chain.version().value, base.value - 1);
-    EXPECT_LE(chain.version(), base);
+    EXPECT_GE(chain.version().value, origin.value - 1);
+    EXPECT_LE(chain.version(), origin);
     std::erase(left, second);
     finish_checked(chain, {ScheduleKind::kOneFOneB, 2, 1, left});
   }

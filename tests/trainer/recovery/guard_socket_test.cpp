@@ -20,11 +20,11 @@ using scheduler::ScheduleKind;
 constexpr std::chrono::seconds kPatience{60};
 
 std::unique_ptr<Transport> connect(PeerConnector& connector, int worker, const std::vector<std::string>& addresses) {
-  PeerGroup group{.worker = worker, .members = {}};
+  PeerRoster roster{.worker = worker, .members = {}};
   for (const std::string& address : addresses) {
-    group.members.push_back({WorkerId{{1, group.members.size()}}, address});
+    roster.members.push_back({WorkerId{{1, roster.members.size()}}, address});
   }
-  return std::move(connector.connect(group, kPatience).connection.value().transport);
+  return std::move(connector.connect(roster, kPatience).connection.value().transport);
 }
 
 // All workers in this process, with real sockets between them.
@@ -86,7 +86,7 @@ TEST(GuardOverSockets, AGroupWithoutALossKeepsItsSums) {
     const GuardedGeneration last = with_a_death(whole, undisturbed, seed);
     const Status ran = chain.run(last);
     ASSERT_TRUE(ran) << ran.error();
-    const std::vector<WindowHistory> ranges = chain.kept();
+    const std::vector<WindowHistory> ranges = chain.ranges_in_sums();
     kept += ranges.empty() ? 0 : 1;
     const Status went_on = chain.run({ScheduleKind::kOneFOneB, 3, 1, left_of(last)});
     ASSERT_TRUE(went_on) << went_on.error();

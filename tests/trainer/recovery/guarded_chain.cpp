@@ -43,7 +43,7 @@ class NotingStage final : public StageCompute {
   Result<Output> evaluate(std::int64_t index, Buffer input) override {
     return stage_->evaluate(index, std::move(input));
   }
-  bool take_overflow(int parity) override { return stage_->take_overflow(parity); }
+  Noted<bool> take_overflow(int parity) override { return stage_->take_overflow(parity); }
 
  private:
   std::unique_ptr<StageCompute> stage_;
@@ -69,7 +69,7 @@ class GuardedChain::Run {
  public:
   Run(const GuardedChain& chain, const GuardedGeneration& next)
       : chain_(chain), next_(next), options_(chain.options_under(next)), names_(connected(next)) {
-    if (chain.base_) {
+    if (chain.origin_) {
       job_.change = chain.change_to(next);
       job_.position = {chain.version_.value * options_.schedule.window};
     }
@@ -101,12 +101,12 @@ class GuardedChain::Run {
  private:
   Status work(std::size_t number) {
     MovedState moved;
-    if (chain_.base_) {
+    if (chain_.origin_) {
       const auto state_from = [&](const auto& holders) {
-        const auto held = holders.find(names_[number]);
-        return move_state(*transports_[number], job_, held == holders.end() ? nullptr : &held->second);
+        const auto found = holders.find(names_[number]);
+        return move_state(*transports_[number], job_, found == holders.end() ? nullptr : &found->second);
       };
-      auto state = chain_.base_->kept.empty() ? state_from(chain_.base_->copies) : state_from(chain_.base_->kept);
+      auto state = chain_.origin_->sums.empty() ? state_from(chain_.origin_->copies) : state_from(chain_.origin_->sums);
       if (!state) return state.error();
       moved = *std::move(state);
       received_bytes[number] = moved.received_bytes;
@@ -139,7 +139,7 @@ class GuardedChain::Run {
     hooks.make_stage = [make = hooks.make_stage, &member](const StageRequest& request) {
       return std::make_unique<NotingStage>(make(request), member.ran);
     };
-    if (chain_.base_) {
+    if (chain_.origin_) {
       options.resume = moved.resume;
       hooks.restore = [&](const StageLayout& layout, const StageState& state) {
         return restore_from(moved, layout, state);
@@ -157,7 +157,7 @@ class GuardedChain::Run {
     member.uncommitted = sink.history;
     if (!result) return result.error();
     if (result->end != RunEnd::kGroupStop) return {};
-    member.kept = std::move(result->held);
+    member.sums = std::move(result->state);
     return Error{ErrorCode::kUnavailable, "a worker of another group died", ""};
   }
 
@@ -189,24 +189,24 @@ TrainOptions GuardedChain::options_under(const GuardedGeneration& next) const {
 }
 
 TransferRequest GuardedChain::change_to(const GuardedGeneration& next) const {
-  const GuardedGeneration& before = base_->generation;
+  const GuardedGeneration& before = origin_->generation;
   const auto shape_of = [this](const GuardedGeneration& generation) {
     const scheduler::Plan plan = plan_of(generation, options_);
     return PlanShape{scheduler::request_of(plan), plan.cuts};
   };
   TransferRequest request{shape_of(before), {}, shape_of(next)};
   const std::vector<int> names = connected(next);
-  if (!base_->kept.empty()) {
-    request.is_kept_by_group = true;
+  if (!origin_->sums.empty()) {
+    request.is_group_sums = true;
     for (const int name : before.workers) request.holders.push_back(number_of(names, name));
     return request;
   }
-  CopyHolders& copies = request.copies.emplace();
+  CopyMap& copies = request.copies.emplace();
   for (const int name : before.workers) {
-    const auto held = base_->copies.find(name);
-    const bool is_left = held != base_->copies.end();
+    const auto found = origin_->copies.find(name);
+    const bool is_left = found != origin_->copies.end();
     request.holders.push_back(is_left ? number_of(names, name) : -1);
-    copies.complete.push_back(is_left ? held->second.complete : CopyParts{});
+    copies.complete.push_back(is_left ? found->second.complete : CopyParts{});
   }
   for (const std::vector<int>& guards : guards_of(before)) {
     std::vector<int>& of_stage = copies.guards.emplace_back();
@@ -233,7 +233,7 @@ Status GuardedChain::run(const GuardedGeneration& next) {
   const bool died =
       std::any_of(members_.begin(), members_.end(), [](const auto& member) { return member.second.died; });
   if (is_meant && !died) return Error{ErrorCode::kInternal, "nobody came to where it was to die", ""};
-  return choose_base(next);
+  return choose_origin(next);
 }
 
 // Whether those who are left have every stage, told another way than the product does.
@@ -257,37 +257,37 @@ bool GuardedChain::covers(const Past& past, Version version) const {
   return true;
 }
 
-bool GuardedChain::take_newest_base(const Past& past) {
+bool GuardedChain::take_newest_origin(const Past& past) {
   std::int64_t version = version_.value;
   for (const auto& [name, member] : past.members) version = std::max(version, member.updates);
   while (version >= 0 && !covers(past, {version})) --version;
-  if (version >= 0) take_base(past, {version});
+  if (version >= 0) take_origin(past, {version});
   return version >= 0;
 }
 
-Status GuardedChain::choose_base(const GuardedGeneration& last) {
-  if (take_newest_base({last, members_})) return {};
+Status GuardedChain::choose_origin(const GuardedGeneration& last) {
+  if (take_newest_origin({last, members_})) return {};
   if (newest_update() == 0) {
-    if (!base_) return {};
+    if (!origin_) return {};
     // Nobody has forgotten yet what the generation before left behind, but those who died now are missing there, too.
-    Past past = base_->past;
+    Past past = origin_->past;
     past.generation.dies.insert(last.dies.begin(), last.dies.end());
-    if (take_newest_base(past)) return {};
+    if (take_newest_origin(past)) return {};
   }
   return Error{ErrorCode::kUnavailable, "those who are left have no version in common", ""};
 }
 
-void GuardedChain::take_base(const Past& past, Version version) {
-  Base base{past, past.generation, {}, {}};
+void GuardedChain::take_origin(const Past& past, Version version) {
+  Origin origin{past, past.generation, {}, {}};
   version_ = version;
   for (const auto& [name, member] : past.members) {
     const auto state = member.copies->at(version);
     if (state == nullptr || past.generation.dies.contains(name)) continue;
-    CopiedState& kept = base.copies[name] = *state;
-    kept.resume.history = untold(member, kept.resume);
+    CopiedState& copies = origin.copies[name] = *state;
+    copies.resume.history = untold(member, copies.resume);
   }
-  base_ = std::move(base);
-  take_what_a_group_kept();
+  origin_ = std::move(origin);
+  take_sums_of_a_group();
 }
 
 std::vector<WindowHistory> GuardedChain::untold(const Member& member, const ResumePoint& resume) const {
@@ -297,32 +297,33 @@ std::vector<WindowHistory> GuardedChain::untold(const Member& member, const Resu
 }
 
 // Of several groups the one that kept most.
-void GuardedChain::take_what_a_group_kept() {
-  const GuardedGeneration& last = base_->past.generation;
-  const std::map<int, Member>& members = base_->past.members;
+void GuardedChain::take_sums_of_a_group() {
+  const GuardedGeneration& last = origin_->past.generation;
+  const std::map<int, Member>& members = origin_->past.members;
   for (int group = 0; group < last.width; ++group) {
     GuardedGeneration alone = last;
     const auto first = last.workers.begin() + std::ptrdiff_t{group} * last.depth;
     alone.workers.assign(first, first + last.depth);
     alone.width = 1;
-    const auto has_kept = [&](int name) {
-      const auto& kept = members.at(name).kept;
-      return !last.dies.contains(name) && kept && kept->resume.version == version_;
+    const auto has_sums = [&](int name) {
+      const auto& sums = members.at(name).sums;
+      return !last.dies.contains(name) && sums && sums->resume.version == version_;
     };
-    if (!std::all_of(alone.workers.begin(), alone.workers.end(), has_kept)) continue;
-    if (members.at(*first).kept->resume.kept.size() <= kept().size()) continue;
-    base_->generation = alone;
-    base_->kept.clear();
+    if (!std::all_of(alone.workers.begin(), alone.workers.end(), has_sums)) continue;
+    if (members.at(*first).sums->resume.in_sums.size() <= ranges_in_sums().size()) continue;
+    origin_->generation = alone;
+    origin_->sums.clear();
     for (const int name : alone.workers) {
-      HeldState& held = base_->kept[name] = *members.at(name).kept;
-      held.resume.history = untold(members.at(name), held.resume);
-      if (change_kept) change_kept(held);
+      EndState& state = origin_->sums[name] = *members.at(name).sums;
+      state.resume.history = untold(members.at(name), state.resume);
+      if (change_sums) change_sums(state);
     }
   }
 }
 
-std::vector<WindowHistory> GuardedChain::kept() const {
-  return base_ && !base_->kept.empty() ? base_->kept.begin()->second.resume.kept : std::vector<WindowHistory>();
+std::vector<WindowHistory> GuardedChain::ranges_in_sums() const {
+  return origin_ && !origin_->sums.empty() ? origin_->sums.begin()->second.resume.in_sums
+                                           : std::vector<WindowHistory>();
 }
 
 std::int64_t GuardedChain::newest_update() const {
@@ -332,22 +333,22 @@ std::int64_t GuardedChain::newest_update() const {
 }
 
 std::vector<WindowHistory> GuardedChain::history() const {
-  return base_ ? base_->copies.begin()->second.resume.history : std::vector<WindowHistory>();
+  return origin_ ? origin_->copies.begin()->second.resume.history : std::vector<WindowHistory>();
 }
 
 Result<TrainedState> GuardedChain::state() const {
-  std::vector<HeldState> held;
-  for (const auto& [name, copies] : base_->copies) {
-    HeldState& one = held.emplace_back();
+  std::vector<EndState> states;
+  for (const auto& [name, copies] : origin_->copies) {
+    EndState& one = states.emplace_back();
     one.resume = copies.resume;
     if (copies.complete.owned) one.stages.insert(one.stages.end(), copies.owned.begin(), copies.owned.end());
     if (copies.complete.guarded) one.stages.insert(one.stages.end(), copies.guarded.begin(), copies.guarded.end());
   }
-  return joined(held, options_.model);
+  return joined(states, options_.model);
 }
 
 std::string GuardedChain::difference_from_reference() const {
-  if (!base_) return version_ == Version{0} ? "" : "no base";
+  if (!origin_) return version_ == Version{0} ? "" : "no origin";
   const auto state = this->state();
   if (!state) return state.error().message;
   TrainHooks hooks;

@@ -61,21 +61,21 @@ class GuardedChain {
     std::int64_t calls = 0;                       // to its transport, while it trained
     std::int64_t updates = 0;                     // the newest that it made: all had met at its exchange
     std::vector<WindowHistory> uncommitted = {};  // what it handed to its sink, which commits nothing
-    std::optional<HeldState> kept = {};           // if its group stopped by itself
+    std::optional<EndState> sums = {};            // if its group stopped by itself
     std::set<std::int64_t> ran = {};              // positions of its forwards
   };
 
-  // Runs one generation from the base. The base is then the newest version that those who are left have in full, with
-  // the sums that a group kept of the window that follows, if one did: an
-  // error says that there is none, or that somebody failed for another reason than a death.
+  // Runs one generation from the origin. The origin is then the newest version that those who are left have in full,
+  // with the sums that a group kept of the window that follows, if one did: an error says that there is none, or that
+  // somebody failed for another reason than a death.
   Status run(const GuardedGeneration& next);
 
-  // The base, and how it came to be.
+  // The origin, and how it came to be.
   Version version() const { return version_; }
   Result<TrainedState> state() const;
   std::vector<WindowHistory> history() const;
-  // Ranges of the window at the base that a group kept.
-  std::vector<WindowHistory> kept() const;
+  // Ranges of the window at the origin that a group kept.
+  std::vector<WindowHistory> ranges_in_sums() const;
   // Re-runs that in one process and compares every bit. Empty, or the first difference in words.
   std::string difference_from_reference() const;
 
@@ -92,7 +92,7 @@ class GuardedChain {
   // Others than the product's, to prove that a mistake would be noticed.
   std::function<Result<TrainResult>(const TrainOptions&, const DataSource&, Transport&, const TrainHooks&)> train_with;
   std::function<void(int name, MortalTransport&)> change_transport;
-  std::function<void(HeldState& kept)> change_kept;
+  std::function<void(EndState& sums)> change_sums;
 
  private:
   class Run;
@@ -101,26 +101,26 @@ class GuardedChain {
     GuardedGeneration generation;
     std::map<int, Member> members;  // by name
   };
-  struct Base {
+  struct Origin {
     Past past;                          // where it comes from
     GuardedGeneration generation;       // whose shape the copies have
     std::map<int, CopiedState> copies;  // by name
-    std::map<int, HeldState> kept;      // by name, if a group kept its sums: `generation` is then that group alone
+    std::map<int, EndState> sums;       // by name, if a group kept its sums: `generation` is then that group alone
   };
 
   TrainOptions options_under(const GuardedGeneration& next) const;
   TransferRequest change_to(const GuardedGeneration& next) const;
-  Status choose_base(const GuardedGeneration& last);
-  bool take_newest_base(const Past& past);
-  void take_base(const Past& past, Version version);
+  Status choose_origin(const GuardedGeneration& last);
+  bool take_newest_origin(const Past& past);
+  void take_origin(const Past& past, Version version);
   bool covers(const Past& past, Version version) const;
-  void take_what_a_group_kept();
+  void take_sums_of_a_group();
   std::vector<WindowHistory> untold(const Member& member, const ResumePoint& resume) const;
 
   TrainOptions options_;
   std::unique_ptr<DataSource> data_;
   Generation generation_;
-  std::optional<Base> base_;
+  std::optional<Origin> origin_;
   Version version_;
   std::map<int, Member> members_;
   std::map<std::int64_t, scheduler::Plan> plans_;

@@ -73,7 +73,7 @@ class HandoverChain::Run {
     job_.lineage = options_.lineage;
     job_.generation = options_.generation;
     job_.timeout = 20s;
-    if (!chain.held_.empty()) {
+    if (!chain.end_states_.empty()) {
       job_.position = chain.position();
       job_.change.inside_window = chain.is_inside_window();
     }
@@ -117,9 +117,9 @@ class HandoverChain::Run {
     TrainOptions options = options_;
     TrainHooks hooks;
     MovedState moved;
-    if (!chain_.held_.empty()) {
-      const auto held = chain_.held_.find(names_[number]);
-      auto state = move_state(transport, job_, held == chain_.held_.end() ? nullptr : &held->second);
+    if (!chain_.end_states_.empty()) {
+      const auto found = chain_.end_states_.find(names_[number]);
+      auto state = move_state(transport, job_, found == chain_.end_states_.end() ? nullptr : &found->second);
       if (!state) return state.error();
       moved = *std::move(state);
       moved_bytes_[number] = moved.received_bytes;
@@ -239,7 +239,7 @@ TransferRequest HandoverChain::change_to(const TestGeneration& next) const {
     const TrainOptions options = options_under(generation);
     return PlanShape{options.schedule, options.cuts};
   };
-  TransferRequest request{shape_of(last_), {}, shape_of(next), !held_.empty() && is_inside_window()};
+  TransferRequest request{shape_of(last_), {}, shape_of(next), !end_states_.empty() && is_inside_window()};
   std::vector<int> connected = next.workers;
   connected.insert(connected.end(), next.donors.begin(), next.donors.end());
   for (const int name : last_.workers) {
@@ -255,8 +255,8 @@ Result<RunEnd> HandoverChain::run(const TestGeneration& next) {
   plans_[generation_.value] = plan_of(options_under(next));
   run.run();
   if (!run.succeeded()) return first_error(run.results);
-  held_.clear();
-  for (std::size_t i = 0; i < next.workers.size(); ++i) held_[next.workers[i]] = run.results[i].value().held;
+  end_states_.clear();
+  for (std::size_t i = 0; i < next.workers.size(); ++i) end_states_[next.workers[i]] = run.results[i].value().state;
   last_ = next;
   steps_.insert(steps_.end(), run.steps.begin(), run.steps.end());
   saved_.insert(saved_.end(), run.saved().begin(), run.saved().end());
@@ -265,16 +265,16 @@ Result<RunEnd> HandoverChain::run(const TestGeneration& next) {
 }
 
 Result<TrainedState> HandoverChain::state() const {
-  std::vector<HeldState> held;
-  for (const int name : last_.workers) held.push_back(held_.at(name));
-  return joined(held, options_.model);
+  std::vector<EndState> states;
+  for (const int name : last_.workers) states.push_back(end_states_.at(name));
+  return joined(states, options_.model);
 }
 
-Position HandoverChain::position() const { return held_.begin()->second.resume.position; }
+Position HandoverChain::position() const { return end_states_.begin()->second.resume.position; }
 
 std::vector<WindowHistory> HandoverChain::history() const {
   std::vector<WindowHistory> history = saved_;
-  const std::vector<WindowHistory>& rest = held_.begin()->second.resume.history;
+  const std::vector<WindowHistory>& rest = end_states_.begin()->second.resume.history;
   history.insert(history.end(), rest.begin(), rest.end());
   return history;
 }

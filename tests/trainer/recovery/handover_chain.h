@@ -85,7 +85,7 @@ class HandoverChain {
   std::unique_ptr<DataSource> data_;
   Generation generation_;
   TestGeneration last_;  // that ended in order
-  std::map<int, HeldState> held_;
+  std::map<int, EndState> end_states_;
   std::vector<WindowHistory> saved_;
   std::vector<StepReport> steps_;
   std::map<std::int64_t, scheduler::Plan> plans_;

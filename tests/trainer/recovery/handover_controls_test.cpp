@@ -16,7 +16,7 @@ void zero(const Buffer& buffer) {
   if (!buffer.empty()) std::memset(buffer.data, 0, buffer.size);
 }
 
-// A copy, since what a worker kept for itself still belongs to the base.
+// A copy, since what a worker kept for itself still belongs to the origin.
 void zero_copy(Buffer& buffer) {
   Buffer copy;
   copy_into(copy, buffer);

@@ -68,15 +68,15 @@ TEST(Handover, InsideAWindowTheWriterOfItsGradientsIsMissed) {
   run_checked(chain, {ScheduleKind::kOneFOneB, 2, 1, {2, 3}, {0, 1}, {}}, RunEnd::kAllSteps);
 }
 
-TEST(Handover, TheBaseOfAGenerationThatIsBrokenOffIsKept) {
+TEST(Handover, TheOriginOfAGenerationThatIsBrokenOffIsKept) {
   HandoverChain chain(chain_options(26, 5));
   run_checked(chain, {ScheduleKind::kAmdpSync, 2, 2, {0, 1, 2, 3}, {}, after_round(8)});
   ASSERT_TRUE(chain.is_inside_window());
-  const Position base = chain.position();
+  const Position origin = chain.position();
   for (const std::int64_t round : {0, 1}) {
     const auto broken = chain.run({ScheduleKind::kTwoDirections, 4, 1, {2, 5, 3, 6}, {0, 1}, broken_off_in(round)});
     ASSERT_FALSE(broken);
-    EXPECT_EQ(chain.position(), base);
+    EXPECT_EQ(chain.position(), origin);
     EXPECT_EQ(difference_from_undisturbed(chain), "");
   }
   run_checked(chain, {ScheduleKind::kGpipe, 3, 1, {7, 8, 9}, {0, 1, 2, 3}, {}}, RunEnd::kAllSteps);

@@ -1,5 +1,6 @@
 #include "tests/trainer/recovery/mixing_stage.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -19,14 +20,11 @@ using Values = std::vector<float>;
 constexpr std::uint64_t kBlockStride = 1 << 20;
 constexpr std::uint64_t kTargets = 1 << 30;
 
-// Multiples of 2^-8 in [-0.5, 0.5), which bf16 can hold.
-float coarse(const RandomStream& random, std::uint64_t index) {
-  return static_cast<float>(random.below(index, 256)) * 0x1p-8F - 0.5F;
-}
+// Multiples of 2^-8 in [-0.5, 0.5), which bf16 can hold: of a number below 256, or of a random one.
+float coarse(std::uint64_t number) { return static_cast<float>(number) * 0x1p-8F - 0.5F; }
+float coarse(const RandomStream& random, std::uint64_t index) { return coarse(random.below(index, 256)); }
 
 float squashed(float value) { return value / (1 + std::abs(value)); }
-
-std::size_t next_to(std::uint64_t number, const Values& values) { return (number + 1) % values.size(); }
 
 class MixingStage final : public StageCompute {
  public:
@@ -34,21 +32,21 @@ class MixingStage final : public StageCompute {
       : request_(request), poisoned_(std::move(poisoned)) {}
 
   Result<Output> forward(Position position, Buffer input) override {
-    const RandomStream random(request_.model.seed, static_cast<std::uint64_t>(position.value));
-    std::vector<Values>& kept = kept_[position.value];
-    Output output = pass(random, input, &kept);
-    return output;
+    const auto random = stream_of(position);
+    if (!random) return random.error();
+    return pass(*random, input, &kept_[position.value]);
   }
 
   Result<Buffer> backward(Position position, Buffer output_gradient, int parity) override {
-    const RandomStream random(request_.model.seed, static_cast<std::uint64_t>(position.value));
+    const auto random = stream_of(position);
+    if (!random) return random.error();
     const auto kept = kept_.extract(position.value);
     EVERSTEP_CHECK(!kept.empty(), "a backward without a forward");
-    Values gradient = is_last() ? last_gradient(random, kept.mapped().back()) : values_of(output_gradient);
+    Values gradient = is_last() ? last_gradient(*random, kept.mapped().back()) : values_of(output_gradient);
     const bool poison = poisoned_.contains(position.value);
     for (int block = request_.layout.end_block - 1; block >= request_.layout.first_block; --block) {
       const Values& input = kept.mapped()[static_cast<std::size_t>(block - request_.layout.first_block)];
-      gradient = unmix(random, block, input, gradient, parity, poison);
+      gradient = unmix(*random, block, input, gradient, parity, poison);
     }
     return is_first() ? Buffer{} : buffer_of(gradient);
   }
@@ -58,11 +56,21 @@ class MixingStage final : public StageCompute {
     return pass(random, input, nullptr);
   }
 
-  bool take_overflow(int parity) override { return std::exchange(overflowed_[parity], false); }
+  Noted<bool> take_overflow(int parity) override { return std::exchange(overflowed_[parity], false); }
 
  private:
   bool is_first() const { return request_.layout.first_block == 0; }
   bool is_last() const { return request_.layout.end_block == request_.model.blocks(); }
+
+  // Other tokens, or the same ones at another position, are another stream.
+  Result<RandomStream> stream_of(Position position) const {
+    const auto minibatch = request_.data->training(position);
+    if (!minibatch) return minibatch.error();
+    auto key = static_cast<std::uint64_t>(position.value);
+    for (const std::int64_t token : minibatch->tokens) key = key * 0x100000001B3 ^ static_cast<std::uint64_t>(token);
+    return RandomStream(request_.model.seed, key);
+  }
+
   std::size_t width() const { return request_.model.boundary_bytes() / sizeof(float); }
 
   // Keeps the input of every block, and the output of the last.
@@ -93,8 +101,8 @@ class MixingStage final : public StageCompute {
 
   Values mix(const RandomStream& random, int block, const Values& input) const {
     Values output = input;
-    for_each_weight(random, block, [&](std::uint64_t number, float noise, float weight, std::int64_t) {
-      output[number % output.size()] += weight * (input[next_to(number, input)] + noise);
+    for_each_weight(random, block, [&](std::size_t value, std::size_t next, float noise, float weight) {
+      output[value] += weight * (input[next] + noise);
     });
     for (float& value : output) value = squashed(value);
     return output;
@@ -104,26 +112,45 @@ class MixingStage final : public StageCompute {
   Values unmix(const RandomStream& random, int block, const Values& input, const Values& gradient, int parity,
                bool poison) {
     Values result = gradient;
-    for_each_weight(random, block, [&](std::uint64_t number, float noise, float weight, std::int64_t offset) {
-      const float from_above = gradient[number % gradient.size()];
-      result[next_to(number, result)] += weight * from_above;
-      const float of_weight =
-          from_above * (input[next_to(number, input)] + noise) / static_cast<float>(request_.window);
-      add(parity, offset, poison ? std::numeric_limits<float>::infinity() : of_weight);
+    Values of_weights;
+    for_each_weight(random, block, [&](std::size_t value, std::size_t next, float noise, float weight) {
+      const float from_above = gradient[value];
+      result[next] += weight * from_above;
+      const float of_weight = from_above * (input[next] + noise) / static_cast<float>(request_.window);
+      of_weights.push_back(poison ? std::numeric_limits<float>::infinity() : of_weight);
     });
+    add(parity, offset_of(block), of_weights);
     for (float& value : result) value = squashed(value);
     return result;
   }
 
+  // Each weight leads from one value to the next. The weights of a block stand side by side. One number of the
+  // generator serves them all, or it would take longer than everything else here.
   void for_each_weight(const RandomStream& random, int block, auto visit) const {
-    std::uint64_t number = 0;
-    for (const StageLayout::Entry& entry : request_.layout.entries) {
-      if (entry.block != block) continue;
-      for (std::int64_t i = 0; i < entry.parameter.elements(); ++i, ++number) {
-        const float noise = coarse(random, kBlockStride * static_cast<std::uint64_t>(block + 1) + number);
-        visit(number, noise, weight_at(entry.offset + i), entry.offset + i);
-      }
+    std::uint64_t bits = random.bits(kBlockStride * static_cast<std::uint64_t>(block + 1));
+    const std::int64_t offset = offset_of(block);
+    const std::int64_t elements = elements_of(block);
+    const std::size_t values = width();
+    std::size_t value = 0;
+    for (std::int64_t i = 0; i < elements; ++i) {
+      bits = bits * 0x5851F42D4C957F2D + 1;
+      const std::size_t next = value + 1 == values ? 0 : value + 1;
+      visit(value, next, coarse(bits >> 56), weight_at(offset + i));
+      value = next;
     }
+  }
+
+  std::int64_t offset_of(int block) const {
+    const auto& entries = request_.layout.entries;
+    return std::ranges::find(entries, block, &StageLayout::Entry::block)->offset;
+  }
+
+  std::int64_t elements_of(int block) const {
+    std::int64_t elements = 0;
+    for (const StageLayout::Entry& entry : request_.layout.entries) {
+      if (entry.block == block) elements += entry.parameter.elements();
+    }
+    return elements;
   }
 
   float weight_at(std::int64_t offset) const {
@@ -132,11 +159,12 @@ class MixingStage final : public StageCompute {
     return std::bit_cast<float>(std::uint32_t{weights.as<std::uint16_t>()[offset]} << 16);
   }
 
-  void add(int parity, std::int64_t offset, float gradient) {
+  void add(int parity, std::int64_t offset, const Values& gradients) {
     const Buffer& sums = request_.memory.gradients[parity];
     if (request_.accumulation == Accumulation::kFloat) {
-      sums.as<float>()[offset] += gradient;
-    } else if (!add_fixed_point(sums.as<std::int64_t>().subspan(offset, 1), std::span<const float>(&gradient, 1),
+      const auto target = sums.as<float>().subspan(offset);
+      for (std::size_t i = 0; i < gradients.size(); ++i) target[i] += gradients[i];
+    } else if (!add_fixed_point(sums.as<std::int64_t>().subspan(offset, gradients.size()), gradients,
                                 fixed_point_limit(request_.window))) {
       overflowed_[parity] = true;
     }

@@ -9,7 +9,7 @@
 namespace everstep::trainer {
 
 // A model that costs nothing and forgets nothing: a few floats go through its blocks, and whatever reaches a block
-// (input, position, the weights of the forward and those of the backward, the order of blocks) changes all that
+// (input, position, tokens, the weights of the forward and those of the backward, the order of blocks) changes all that
 // follows. Each block works for itself, so every cut gives the same bits. Its gradients are no derivatives.
 std::unique_ptr<StageCompute> make_mixing_stage(const StageRequest& request);
 

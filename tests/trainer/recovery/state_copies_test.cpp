@@ -12,7 +12,7 @@
 namespace everstep::trainer {
 namespace {
 
-using Held = StateCopies::Held;
+using CopiedVersion = StateCopies::CopiedVersion;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -67,22 +67,22 @@ class TwoVersions : public testing::Test {
   StateCopies copies_;
 };
 
-TEST_F(TwoVersions, NothingIsHeldBeforeTheBase) { EXPECT_THAT(copies_.held(), IsEmpty()); }
+TEST_F(TwoVersions, ThereIsNoneBeforeTheOrigin) { EXPECT_THAT(copies_.versions(), IsEmpty()); }
 
 TEST_F(TwoVersions, AGuardedPartCountsWhenItsLastByteCame) {
   make(5);
-  EXPECT_THAT(copies_.held(), ElementsAre(Held{Version{5}, kOwnedOnly}));
+  EXPECT_THAT(copies_.versions(), ElementsAre(CopiedVersion{Version{5}, kOwnedOnly}));
   copies_.guarded_came();
-  EXPECT_THAT(copies_.held(), ElementsAre(Held{Version{5}, kBoth}));
+  EXPECT_THAT(copies_.versions(), ElementsAre(CopiedVersion{Version{5}, kBoth}));
 }
 
 TEST_F(TwoVersions, TheVersionBeforeStaysWholeWhileTheNextIsMadeAndReceived) {
   make_and_receive(5);
   copies_.keep_newest();
   fill(owned_, 99);  // a step that is under way
-  EXPECT_THAT(copies_.held(), ElementsAre(Held{Version{5}, kBoth}));
+  EXPECT_THAT(copies_.versions(), ElementsAre(CopiedVersion{Version{5}, kBoth}));
   for (const StagedStage& guarded : make(6)) fill(guarded, 98);  // half of it came
-  EXPECT_THAT(copies_.held(), ElementsAre(Held{Version{6}, kOwnedOnly}, Held{Version{5}, kBoth}));
+  EXPECT_THAT(copies_.versions(), ElementsAre(CopiedVersion{Version{6}, kOwnedOnly}, CopiedVersion{Version{5}, kBoth}));
   const auto before = copies_.at({5});
   ASSERT_NE(before, nullptr);
   EXPECT_EQ(number_in(before->owned[0]), 5);
@@ -94,10 +94,11 @@ TEST_F(TwoVersions, ANewVersionTakesThePlaceOfTheOneBeforeTheLast) {
   for (std::int64_t version = 6; version < 12; ++version) {
     copies_.keep_newest();
     make_and_receive(version);
-    EXPECT_THAT(copies_.held(), ElementsAre(Held{Version{version}, kBoth}, Held{Version{version - 1}, kBoth}));
-    for (const std::int64_t held : {version, version - 1}) {
-      EXPECT_EQ(number_in(copies_.at({held})->owned[0]), held);
-      EXPECT_EQ(number_in(copies_.at({held})->guarded[0]), held);
+    EXPECT_THAT(copies_.versions(),
+                ElementsAre(CopiedVersion{Version{version}, kBoth}, CopiedVersion{Version{version - 1}, kBoth}));
+    for (const std::int64_t one : {version, version - 1}) {
+      EXPECT_EQ(number_in(copies_.at({one})->owned[0]), one);
+      EXPECT_EQ(number_in(copies_.at({one})->guarded[0]), one);
     }
     EXPECT_EQ(copies_.at({version - 2}), nullptr);
   }
@@ -110,9 +111,9 @@ TEST_F(TwoVersions, NoMemoryIsAllocatedOnceThereAreTwo) {
   for (std::int64_t version = 6; version < 12; ++version) {
     copies_.keep_newest();
     make_and_receive(version);
-    for (const std::int64_t held : {version, version - 1}) {
-      owned.insert(copies_.at({held})->owned[0].state.first_moment.data);
-      guarded.insert(copies_.at({held})->guarded[0].state.first_moment.data);
+    for (const std::int64_t one : {version, version - 1}) {
+      owned.insert(copies_.at({one})->owned[0].state.first_moment.data);
+      guarded.insert(copies_.at({one})->guarded[0].state.first_moment.data);
     }
   }
   EXPECT_EQ(owned.size(), 2U) << "what is trained on and one copy";
@@ -147,8 +148,8 @@ WindowHistory entry(std::int64_t window, int first, int end) {
   return made;
 }
 
-TEST(UntoldHistory, TellsEveryWindowOnceInOrderFromTheCommittedOneToTheBase) {
-  // Windows of ten: committed up to 22, the base is at 50. Cuts that were not committed and the copy tell both of 3.
+TEST(UntoldHistory, TellsEveryWindowOnceInOrderFromTheCommittedOneToTheOrigin) {
+  // Windows of ten: committed up to 22, the origin is at 50. Cuts that were not committed and the copy tell both of 3.
   const std::vector<WindowHistory> known{entry(1, 0, 10), entry(2, 0, 2),  entry(2, 2, 10), entry(3, 0, 10),
                                          entry(5, 0, 4),  entry(3, 0, 10), entry(4, 0, 10)};
   EXPECT_THAT(untold_history(known, Position{22}, Position{50}, 10),

@@ -57,15 +57,15 @@ Status join(const StagedStage& stage, TrainedState& into) {
 
 }  // namespace
 
-Result<TrainedState> joined(const std::vector<HeldState>& held, const ModelConfig& model) {
+Result<TrainedState> joined(const std::vector<EndState>& states, const ModelConfig& model) {
   TrainedState state;
   state.blocks.resize(static_cast<std::size_t>(model.blocks()));
-  for (const HeldState& one : held) {
-    if (one.resume != held.front().resume) return Error{ErrorCode::kInternal, "two workers tell different pasts", ""};
+  for (const EndState& one : states) {
+    if (one.resume != states.front().resume) return Error{ErrorCode::kInternal, "two workers tell different pasts", ""};
     for (const StagedStage& stage : one.stages) EVERSTEP_TRY(join(stage, state));
   }
-  state.position = held.front().resume.position;
-  state.applied = held.front().resume.applied;
+  state.position = states.front().resume.position;
+  state.applied = states.front().resume.applied;
   return state;
 }
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/recovery/held_state.h"
+#include "trainer/recovery/end_state.h"
 #include "trainer/reference/reference_run.h"
 
 namespace everstep::trainer {
@@ -25,7 +25,7 @@ struct TrainedState {
 
 // Put together from what the workers hold; all that two of them hold must be equal in every bit (kInternal names what
 // is not), and nothing may be missing.
-Result<TrainedState> joined(const std::vector<HeldState>& held, const ModelConfig& model);
+Result<TrainedState> joined(const std::vector<EndState>& states, const ModelConfig& model);
 
 TrainedState state_of(const ReferenceRun& reference, int window);
 

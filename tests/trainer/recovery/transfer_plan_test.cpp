@@ -131,7 +131,7 @@ RC_GTEST_PROP(TransferPlan, BringsEveryPartOnceToWhoeverNeedsItFromOneWhoHasIt, 
 // Up to two guards per stage; owners and guards have the version complete or not.
 void keep_in_copies(TransferRequest& request) {
   request.inside_window = false;
-  CopyHolders& copies = request.copies.emplace();
+  CopyMap& copies = request.copies.emplace();
   for (int worker = 0; worker < request.before.workers(); ++worker) {
     copies.complete.push_back({*rc::gen::inRange(0, 4) > 0, *rc::gen::inRange(0, 4) > 0});
   }
@@ -144,10 +144,10 @@ void keep_in_copies(TransferRequest& request) {
   }
 }
 
-RC_GTEST_PROP(TransferPlan, TakesABaseInCopiesFromOwnersAndGuardsThatHaveItComplete, ()) {
+RC_GTEST_PROP(TransferPlan, TakesAnOriginInCopiesFromOwnersAndGuardsThatHaveItComplete, ()) {
   TransferRequest request = any_change();
   keep_in_copies(request);
-  const CopyHolders& copies = *request.copies;
+  const CopyMap& copies = *request.copies;
   check_moves(request, [&](int block, BlockPart) {
     std::size_t stage = 0;
     while (request.before.cuts[stage + 1] <= block) ++stage;
@@ -188,11 +188,11 @@ TEST(TransferPlan, NamesABlockThatNobodyHolds) {
   EXPECT_THAT(moves.error().message, HasSubstr("optimizer state of block 2"));
 }
 
-TEST(TransferPlan, TakesNoWeightsFromReplicasIfTheBaseIsInCopies) {
+TEST(TransferPlan, TakesNoWeightsFromReplicasIfTheOriginIsInCopies) {
   const PlanShape before = shape(ScheduleKind::kAmdp, 4, 1);
   TransferRequest request{before, {0, 1, -1, 2}, shape(ScheduleKind::kOneFOneB, 3, 1)};
   const CopyParts both{true, true};
-  request.copies = CopyHolders{{{1}, {0}, {}, {0}}, {both, both, both, both}};
+  request.copies = CopyMap{{{1}, {0}, {}, {0}}, {both, both, both, both}};
   const auto lost = plan_transfer(request, nine_blocks());
   ASSERT_FALSE(lost.ok()) << "device 0 has a replica of stage 2, perhaps of another version";
   EXPECT_EQ(lost.error().code, ErrorCode::kUnavailable);
@@ -215,7 +215,7 @@ TEST(TransferPlan, TakesTheOwnerStateOfAnotherGroup) {
 // The group alone is the plan before: its owners have the sums, whichever group it was.
 TEST(TransferPlan, MovesTheSumsThatOneGroupKept) {
   TransferRequest change{shape(ScheduleKind::kOneFOneB, 2, 1), {1, 2}, shape(ScheduleKind::kOneFOneB, 3, 1)};
-  change.is_kept_by_group = true;
+  change.is_group_sums = true;
   const auto moves = plan_transfer(change, nine_blocks());
   ASSERT_TRUE(moves.ok()) << moves.error();
   const auto sums = std::count_if(moves->begin(), moves->end(),

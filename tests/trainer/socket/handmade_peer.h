@@ -34,7 +34,7 @@ class HandmadePeer {
     CallPort port({}, {});
     const auto inbox = port.open({kTestLineage, Generation{1}, 0}).value();
     std::thread connecting([&] {
-      connection = std::move(victim_.connectors[0]->connect(test_group(0, addresses), kSoon).connection).value();
+      connection = std::move(victim_.connectors[0]->connect(test_roster(0, addresses), kSoon).connection).value();
     });
     streams = std::move(std::move(shake_hands(*inbox, mine, kSoon).peers).value()[0]);
     connecting.join();

@@ -16,14 +16,14 @@ inline constexpr std::uint64_t kTestLineage = 7;
 
 inline WorkerId test_worker_id(int worker) { return {{42, static_cast<std::uint64_t>(worker)}}; }
 
-// The group of workers with these addresses, as worker `worker` is told of it.
-inline PeerGroup test_group(int worker, const std::vector<std::string>& addresses, std::int64_t generation = 1,
-                            std::uint32_t nonce = 0) {
-  PeerGroup group{kTestLineage, Generation{generation}, nonce, worker, {}};
+// The roster of workers with these addresses, as worker `worker` is told of it.
+inline PeerRoster test_roster(int worker, const std::vector<std::string>& addresses, std::int64_t generation = 1,
+                              std::uint32_t nonce = 0) {
+  PeerRoster roster{kTestLineage, Generation{generation}, nonce, worker, {}};
   for (const std::string& address : addresses) {
-    group.members.push_back({test_worker_id(static_cast<int>(group.members.size())), address});
+    roster.members.push_back({test_worker_id(static_cast<int>(roster.members.size())), address});
   }
-  return group;
+  return roster;
 }
 
 // All workers in this process, with real sockets between them. They can be connected again and again.
@@ -45,7 +45,7 @@ class LoopbackWorkers {
     std::vector<std::thread> threads;
     for (int worker = 0; worker < static_cast<int>(connectors.size()); ++worker) {
       threads.emplace_back([&, worker] {
-        outcomes[worker] = connectors[worker]->connect(test_group(worker, addresses, generation), timeout);
+        outcomes[worker] = connectors[worker]->connect(test_roster(worker, addresses, generation), timeout);
       });
     }
     for (std::thread& thread : threads) thread.join();

@@ -121,7 +121,7 @@ TEST_F(OtherUsers, AreNotCalled) {
   }
   LoopbackWorkers workers(1);
   const std::string address = to_text(PeerAddress{{}, UnixAddress{boot_id(), theirs}});
-  const auto outcome = workers.connectors[0]->connect(test_group(1, {address, workers.addresses[0]}), kSoon);
+  const auto outcome = workers.connectors[0]->connect(test_roster(1, {address, workers.addresses[0]}), kSoon);
   ASSERT_FALSE(outcome.connection);
   EXPECT_EQ(outcome.connection.error().code, ErrorCode::kInvalidArgument) << outcome.connection.error();
   EXPECT_THAT(outcome.connection.error().message, HasSubstr("another user (uid 65534)"));

@@ -85,8 +85,8 @@ class RelayedPair {
     ++nonce_;
     const std::vector<std::string> addresses{called.address(), caller.addresses[0]};
     ConnectOutcome first{Error{}, {}};
-    std::thread connecting([&] { first = called.connector().connect(test_group(0, addresses, 1, nonce_), kSoon); });
-    ConnectOutcome second = caller.connectors[0]->connect(test_group(1, addresses, 1, nonce_), timeout);
+    std::thread connecting([&] { first = called.connector().connect(test_roster(0, addresses, 1, nonce_), kSoon); });
+    ConnectOutcome second = caller.connectors[0]->connect(test_roster(1, addresses, 1, nonce_), timeout);
     if (!second.connection) called.connector().give_up(Generation{1}, nonce_);
     connecting.join();
     return {std::move(first), std::move(second)};

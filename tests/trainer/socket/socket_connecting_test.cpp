@@ -33,7 +33,7 @@ TEST_P(SocketConnecting, OneWorkerAloneNeedsNobody) {
 
 TEST_P(SocketConnecting, NamesAPeerThatDoesNotConnect) {
   LoopbackWorkers workers(2, options_of(GetParam()));  // the second never calls
-  const auto outcome = workers.connectors[0]->connect(test_group(0, workers.addresses), 50ms);
+  const auto outcome = workers.connectors[0]->connect(test_roster(0, workers.addresses), 50ms);
   ASSERT_FALSE(outcome.connection);
   EXPECT_EQ(outcome.connection.error().code, ErrorCode::kDeadlineExceeded);
   EXPECT_THAT(outcome.connection.error().message, HasSubstr("worker 1 did not connect within 50 ms"));
@@ -43,9 +43,9 @@ TEST_P(SocketConnecting, NamesAPeerThatDoesNotConnect) {
 TEST_P(SocketConnecting, AWorkerThatGaveUpIsNamedToThoseWhoHadMetIt) {
   LoopbackWorkers workers(3, options_of(GetParam()));
   ConnectOutcome patient{Error{}, {}};
-  std::thread waiting([&] { patient = workers.connectors[0]->connect(test_group(0, workers.addresses), kSoon); });
+  std::thread waiting([&] { patient = workers.connectors[0]->connect(test_roster(0, workers.addresses), kSoon); });
   // Worker 1 never connects; worker 2 has met worker 0 long before it gives up.
-  EXPECT_FALSE(workers.connectors[2]->connect(test_group(2, workers.addresses), 1s).connection);
+  EXPECT_FALSE(workers.connectors[2]->connect(test_roster(2, workers.addresses), 1s).connection);
   waiting.join();
   ASSERT_FALSE(patient.connection);
   EXPECT_EQ(patient.lost, (LostPeer{2, How::kRefused}));
@@ -53,7 +53,7 @@ TEST_P(SocketConnecting, AWorkerThatGaveUpIsNamedToThoseWhoHadMetIt) {
 
 TEST_P(SocketConnecting, NamesAPeerThatDoesNotAnswer) {
   LoopbackWorkers workers(2, options_of(GetParam()));  // the first parks the call
-  const auto outcome = workers.connectors[1]->connect(test_group(1, workers.addresses), 50ms);
+  const auto outcome = workers.connectors[1]->connect(test_roster(1, workers.addresses), 50ms);
   EXPECT_EQ(outcome.connection.error().code, ErrorCode::kDeadlineExceeded);
   EXPECT_EQ(outcome.lost, (LostPeer{0, How::kSilent}));
 }
@@ -61,7 +61,7 @@ TEST_P(SocketConnecting, NamesAPeerThatDoesNotAnswer) {
 TEST_P(SocketConnecting, NamesAPeerThatIsGoneWithoutWaiting) {
   LoopbackWorkers workers(2, options_of(GetParam()));
   workers.connectors[0].reset();
-  const auto outcome = workers.connectors[1]->connect(test_group(1, workers.addresses), 1h);
+  const auto outcome = workers.connectors[1]->connect(test_roster(1, workers.addresses), 1h);
   ASSERT_FALSE(outcome.connection);
   EXPECT_EQ(outcome.connection.error().code, ErrorCode::kUnavailable);
   EXPECT_THAT(outcome.connection.error().message, HasSubstr("worker 0 cannot be reached"));
@@ -71,7 +71,7 @@ TEST_P(SocketConnecting, NamesAPeerThatIsGoneWithoutWaiting) {
 TEST_P(SocketConnecting, NamesAPeerThatIsGoneBeforeItCalled) {
   LoopbackWorkers workers(2, options_of(GetParam()));
   workers.connectors[1].reset();
-  const auto outcome = workers.connectors[0]->connect(test_group(0, workers.addresses), 1h);
+  const auto outcome = workers.connectors[0]->connect(test_roster(0, workers.addresses), 1h);
   ASSERT_FALSE(outcome.connection);
   EXPECT_EQ(outcome.connection.error().code, ErrorCode::kUnavailable);
   EXPECT_THAT(outcome.connection.error().message, HasSubstr("worker 1 cannot be reached"));
@@ -104,7 +104,7 @@ class HangsUp {
 TEST_P(SocketConnecting, AWorkerThatDiesWhileItIsCalledIsGone) {
   const HangsUp dying(GetParam(), 1);
   LoopbackWorkers workers(1, options_of(GetParam()));
-  const auto outcome = workers.connectors[0]->connect(test_group(1, {dying.address(), workers.addresses[0]}), 1h);
+  const auto outcome = workers.connectors[0]->connect(test_roster(1, {dying.address(), workers.addresses[0]}), 1h);
   EXPECT_EQ(outcome.connection.error().code, ErrorCode::kUnavailable) << outcome.connection.error();
   EXPECT_EQ(outcome.lost, (LostPeer{0, How::kClosed}));
 }
@@ -113,7 +113,7 @@ TEST_P(SocketConnecting, AWorkerThatDiesWhileItIsCalledIsGone) {
 TEST_P(SocketConnecting, SomebodyWhoHangsUpOnEveryCallIsGivenUp) {
   const HangsUp rude(GetParam(), 9);
   LoopbackWorkers workers(1, options_of(GetParam()));
-  const auto outcome = workers.connectors[0]->connect(test_group(1, {rude.address(), workers.addresses[0]}), 1h);
+  const auto outcome = workers.connectors[0]->connect(test_roster(1, {rude.address(), workers.addresses[0]}), 1h);
   EXPECT_EQ(outcome.connection.error().code, ErrorCode::kUnavailable) << outcome.connection.error();
   EXPECT_THAT(outcome.connection.error().message, HasSubstr("worker 0 hung up before it said who it is"));
   EXPECT_EQ(outcome.lost, (LostPeer{0, How::kClosed}));
@@ -148,7 +148,7 @@ TEST_P(SocketConnecting, AWorkerThatDiesWhileOthersConnectIsNamedToAll) {
   std::vector<std::thread> threads;
   for (int worker = 1; worker < 4; ++worker) {
     threads.emplace_back([&, worker] {
-      outcomes[worker - 1] = workers.connectors[worker]->connect(test_group(worker, workers.addresses), 1h);
+      outcomes[worker - 1] = workers.connectors[worker]->connect(test_roster(worker, workers.addresses), 1h);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -166,7 +166,7 @@ TEST_P(SocketConnecting, GivingUpEndsAConnectAtOnce) {
     workers.connectors[1]->give_up(Generation{1}, 0);
   });
   const auto before = std::chrono::steady_clock::now();
-  const auto outcome = workers.connectors[1]->connect(test_group(1, workers.addresses), 1h);
+  const auto outcome = workers.connectors[1]->connect(test_roster(1, workers.addresses), 1h);
   impatient.join();
   EXPECT_LT(std::chrono::steady_clock::now() - before, 5s);
   EXPECT_EQ(outcome.connection.error().code, ErrorCode::kCancelled);
@@ -175,9 +175,9 @@ TEST_P(SocketConnecting, GivingUpEndsAConnectAtOnce) {
 TEST_P(SocketConnecting, ATryThatWasGivenUpBeforeItBeganEndsAtOnce) {
   LoopbackWorkers workers(2, options_of(GetParam()));
   workers.connectors[0]->give_up(Generation{1}, 0);
-  const auto outcome = workers.connectors[0]->connect(test_group(0, workers.addresses), 1h);
+  const auto outcome = workers.connectors[0]->connect(test_roster(0, workers.addresses), 1h);
   EXPECT_EQ(outcome.connection.error().code, ErrorCode::kCancelled);
-  const auto caller = workers.connectors[1]->connect(test_group(1, workers.addresses), 1h);
+  const auto caller = workers.connectors[1]->connect(test_roster(1, workers.addresses), 1h);
   EXPECT_EQ(caller.connection.error().code, ErrorCode::kStaleGeneration);
   EXPECT_EQ(caller.lost, (LostPeer{0, How::kRefused}));
 }
@@ -186,10 +186,10 @@ TEST_P(SocketConnecting, CallsOfANewerGenerationWaitUntilThisWorkerConnectsToo) 
   LoopbackWorkers workers(2, options_of(GetParam()));
   const auto old = workers.connect(1);
   ConnectOutcome early{Error{}, {}};
-  std::thread eager([&] { early = workers.connectors[1]->connect(test_group(1, workers.addresses, 2), kSoon); });
+  std::thread eager([&] { early = workers.connectors[1]->connect(test_roster(1, workers.addresses, 2), kSoon); });
   std::this_thread::sleep_for(100ms);
   EXPECT_TRUE(old[0].transport->status());
-  const auto late = workers.connectors[0]->connect(test_group(0, workers.addresses, 2), kSoon);
+  const auto late = workers.connectors[0]->connect(test_roster(0, workers.addresses, 2), kSoon);
   eager.join();
   EXPECT_TRUE(late.connection) << late.connection.error();
   EXPECT_TRUE(early.connection) << early.connection.error();
@@ -201,24 +201,24 @@ TEST_P(SocketConnecting, CallsOfOlderGenerationsAndTriesAreFencedAndCounted) {
   const auto present = workers.connect(5);
   for (const auto& [generation, nonce] : {std::pair{4, 0U}, std::pair{5, 0U}}) {
     LoopbackWorkers stale(1, options_of(GetParam()));  // as worker 1 would call if it were late
-    const PeerGroup group = test_group(1, {workers.addresses[0], stale.addresses[0]}, generation, nonce);
-    const auto outcome = stale.connectors[0]->connect(group, kSoon);
+    const PeerRoster roster = test_roster(1, {workers.addresses[0], stale.addresses[0]}, generation, nonce);
+    const auto outcome = stale.connectors[0]->connect(roster, kSoon);
     EXPECT_EQ(outcome.connection.error().code, ErrorCode::kStaleGeneration) << outcome.connection.error();
     EXPECT_EQ(outcome.lost, (LostPeer{0, How::kRefused}));
   }
   EXPECT_EQ(workers.connectors[0]->fenced(), 2);
   EXPECT_TRUE(present[0].transport->status()) << "the present transport must not notice";
-  EXPECT_EQ(workers.connectors[0]->connect(test_group(0, workers.addresses, 4), 1s).connection.error().code,
+  EXPECT_EQ(workers.connectors[0]->connect(test_roster(0, workers.addresses, 4), 1s).connection.error().code,
             ErrorCode::kStaleGeneration);
 }
 
 TEST_P(SocketConnecting, AnotherIncarnationIsRefused) {
   LoopbackWorkers workers(2, options_of(GetParam()));
-  PeerGroup group = test_group(1, workers.addresses);
-  group.members[1].id = test_worker_id(99);
+  PeerRoster roster = test_roster(1, workers.addresses);
+  roster.members[1].id = test_worker_id(99);
   ConnectOutcome first{Error{}, {}};
-  std::thread other([&] { first = workers.connectors[0]->connect(test_group(0, workers.addresses), 300ms); });
-  const auto impostor = workers.connectors[1]->connect(group, kSoon);
+  std::thread other([&] { first = workers.connectors[0]->connect(test_roster(0, workers.addresses), 300ms); });
+  const auto impostor = workers.connectors[1]->connect(roster, kSoon);
   other.join();
   EXPECT_EQ(impostor.connection.error().code, ErrorCode::kStaleGeneration);
   EXPECT_EQ(first.connection.error().code, ErrorCode::kDeadlineExceeded);

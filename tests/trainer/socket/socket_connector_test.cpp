@@ -132,7 +132,7 @@ TEST(SocketConnector, RefusesToConnectToAddressesThatAreNone) {
   int generation = 0;
   for (const char* address : {"", "nonsense", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:70000",
                               "127.0.0.1:1x", "localhost:1", "127.0.0.1:01", "::1:5"}) {
-    const auto outcome = connector->connect(test_group(0, {connector->address(), address}, ++generation), 1s);
+    const auto outcome = connector->connect(test_roster(0, {connector->address(), address}, ++generation), 1s);
     EXPECT_EQ(outcome.connection.error().code, ErrorCode::kInvalidArgument) << address;
   }
 }
@@ -152,7 +152,7 @@ TEST(SocketConnector, WithoutASecretWorkersOfOtherHostsAreRefusedWithTheWordsToM
   int generation = 0;
   for (const char* elsewhere : {"unix=another-boot/run/everstep/process-1.sock", "127.0.0.1:4711"}) {
     const auto outcome =
-        workers.connectors[0]->connect(test_group(1, {elsewhere, workers.addresses[0]}, ++generation), 1s);
+        workers.connectors[0]->connect(test_roster(1, {elsewhere, workers.addresses[0]}, ++generation), 1s);
     EXPECT_EQ(outcome.connection.error().code, ErrorCode::kInvalidArgument);
     EXPECT_THAT(outcome.connection.error().line(), HasSubstr("--secret-file"));
     EXPECT_EQ(outcome.lost, (LostPeer{0, LostPeer::How::kRefused}));

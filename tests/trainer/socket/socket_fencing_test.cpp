@@ -79,7 +79,7 @@ TEST(SocketFencingWithCertificates, CallersWithoutTheSecretDoNotKeepAnHonestOneO
   LogLines log;
   LoopbackWorkers workers(2, certificate_options(kTestSecret, log.hook()));
   ConnectOutcome early{Error{}, {}};
-  std::thread eager([&] { early = workers.connectors[1]->connect(test_group(1, workers.addresses), 2 * kSoon); });
+  std::thread eager([&] { early = workers.connectors[1]->connect(test_roster(1, workers.addresses), 2 * kSoon); });
   std::this_thread::sleep_for(300ms);  // until it waits, longer than all others
   std::vector<std::unique_ptr<Stranger>> thieves;
   for (int i = 0; i < static_cast<int>(kParkedCalls) + 20; ++i) {
@@ -88,7 +88,7 @@ TEST(SocketFencingWithCertificates, CallersWithoutTheSecretDoNotKeepAnHonestOneO
     thieves.back()->say(encode_hello(hello_of_worker_1(1, i + 1)));
   }
   for (int i = 0; i < 20; ++i) EXPECT_EQ(understood(thieves[i]->hear())->refusal, Refusal::kTooEarly);
-  const auto late = workers.connectors[0]->connect(test_group(0, workers.addresses), kSoon);
+  const auto late = workers.connectors[0]->connect(test_roster(0, workers.addresses), kSoon);
   eager.join();
   EXPECT_TRUE(late.connection) << late.connection.error();
   EXPECT_TRUE(early.connection) << early.connection.error();
@@ -99,7 +99,7 @@ TEST_P(SocketFencing, CallersThatAreNotExpectedAreRefusedBeforeAnyProof) {
   LogLines log;
   LoopbackWorkers workers(2, options_of(GetParam(), log.hook()));
   ConnectOutcome first{Error{}, {}};
-  std::thread connecting([&] { first = workers.connectors[0]->connect(test_group(0, workers.addresses), kSoon); });
+  std::thread connecting([&] { first = workers.connectors[0]->connect(test_roster(0, workers.addresses), kSoon); });
   std::vector<CallerHello> wrong(8, hello_of_worker_1());
   wrong[0].caller.id = test_worker_id(9);
   wrong[1].called.id = test_worker_id(9);
@@ -112,7 +112,7 @@ TEST_P(SocketFencing, CallersThatAreNotExpectedAreRefusedBeforeAnyProof) {
   for (const CallerHello& hello : wrong) {
     EXPECT_EQ(refusal_of(workers.addresses[0], hello), Refusal::kNotExpected);
   }
-  const auto second = workers.connectors[1]->connect(test_group(1, workers.addresses), kSoon);
+  const auto second = workers.connectors[1]->connect(test_roster(1, workers.addresses), kSoon);
   connecting.join();
   EXPECT_TRUE(first.connection) << first.connection.error();
   EXPECT_TRUE(second.connection) << second.connection.error();

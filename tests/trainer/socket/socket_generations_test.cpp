@@ -45,8 +45,8 @@ TEST_P(SocketGenerations, AWorkerMayBeDoneBeforeTheOthersAreConnected) {
     std::vector<std::thread> threads;
     for (int worker = 0; worker < kWorkers; ++worker) {
       threads.emplace_back([&, worker] {
-        const PeerGroup group = test_group(worker, workers.addresses, generation);
-        ConnectOutcome outcome = workers.connectors[worker]->connect(group, kSoon);
+        const PeerRoster roster = test_roster(worker, workers.addresses, generation);
+        ConnectOutcome outcome = workers.connectors[worker]->connect(roster, kSoon);
         ASSERT_TRUE(outcome.connection) << "worker " << worker << ": " << outcome.connection.error();
         Transport& transport = *outcome.connection->transport;
         if (worker == kHasty) {

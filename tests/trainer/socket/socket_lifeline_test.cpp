@@ -35,7 +35,7 @@ constexpr std::string_view kDeathOf2 = "d\x02\0"sv;
 class LastWords : public OverEachWire {
  protected:
   LastWords() {
-    connecting_ = std::thread([this] { outcome_ = workers_.connectors[0]->connect(group_, kTime); });
+    connecting_ = std::thread([this] { outcome_ = workers_.connectors[0]->connect(roster_, kTime); });
     const auto welcome = introduce(lifeline_, seal_of(GetParam()), hello_of_worker_1());
     for (int channel = 0; channel < kChannels; ++channel) {
       channels_.emplace_back(workers_.addresses[0], GetParam());
@@ -58,7 +58,7 @@ class LastWords : public OverEachWire {
   static constexpr std::chrono::milliseconds kTime{2000};
 
   LoopbackWorkers workers_{3, options_of(GetParam())};
-  const PeerGroup group_ = test_group(0, workers_.addresses);
+  const PeerRoster roster_ = test_roster(0, workers_.addresses);
   Stranger lifeline_{workers_.addresses[0], GetParam()};
   std::vector<Stranger> channels_;
   ConnectOutcome outcome_{Error{}, {}};

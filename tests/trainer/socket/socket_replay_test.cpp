@@ -65,9 +65,9 @@ TEST_P(SocketReplay, RecordedCallsAreRefusedWhileTheirTryIsOpenAndAfterwards) {
   // A try that waits for its worker 1: the same generation, and another nonce.
   const std::vector<std::string> addresses{pair.called.address(), pair.caller.addresses[0]};
   ConnectOutcome first{Error{}, {}};
-  std::thread connecting([&] { first = pair.called.connector().connect(test_group(0, addresses, 1, 99), kSoon); });
+  std::thread connecting([&] { first = pair.called.connector().connect(test_roster(0, addresses, 1, 99), kSoon); });
   replay_all();
-  const auto second = pair.caller.connectors[0]->connect(test_group(1, addresses, 1, 99), kSoon);
+  const auto second = pair.caller.connectors[0]->connect(test_roster(1, addresses, 1, 99), kSoon);
   connecting.join();
   EXPECT_TRUE(first.connection) << first.connection.error();
   EXPECT_TRUE(second.connection) << second.connection.error();
@@ -112,8 +112,8 @@ TEST_P(SocketReplay, ACallForOneWorkerIsRefusedByAnother) {
   const auto relay = first.relay_to(parse_peer_address(others.addresses[0]).value());
   const std::vector<std::string> addresses{first.address(), others.addresses[0], others.addresses[1]};
   ConnectOutcome second{Error{}, {}};
-  std::thread connecting([&] { second = others.connectors[0]->connect(test_group(1, addresses), kSoon); });
-  const auto third = others.connectors[1]->connect(test_group(2, addresses), kSoon);
+  std::thread connecting([&] { second = others.connectors[0]->connect(test_roster(1, addresses), kSoon); });
+  const auto third = others.connectors[1]->connect(test_roster(2, addresses), kSoon);
   others.connectors[0]->give_up(Generation{1}, 0);
   connecting.join();
   EXPECT_FALSE(second.connection);

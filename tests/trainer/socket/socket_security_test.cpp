@@ -26,8 +26,8 @@ struct Pair {
 
   std::pair<ConnectOutcome, ConnectOutcome> connect(std::chrono::milliseconds timeout) {
     ConnectOutcome one{Error{}, {}};
-    std::thread connecting([&] { one = first.connectors[0]->connect(test_group(0, addresses()), timeout); });
-    ConnectOutcome other = second.connectors[0]->connect(test_group(1, addresses()), timeout);
+    std::thread connecting([&] { one = first.connectors[0]->connect(test_roster(0, addresses()), timeout); });
+    ConnectOutcome other = second.connectors[0]->connect(test_roster(1, addresses()), timeout);
     connecting.join();
     return {std::move(one), std::move(other)};
   }
@@ -82,14 +82,14 @@ TEST_P(SocketSecurity, ACallerWithoutTheSecretIsRefusedEvenIfItMirrorsTheAnswer)
   LogLines log;
   Pair pair(with("one", log.hook()), with("one"));
   ConnectOutcome first{Error{}, {}};
-  std::thread connecting([&] { first = pair.first.connectors[0]->connect(test_group(0, pair.addresses()), kSoon); });
+  std::thread connecting([&] { first = pair.first.connectors[0]->connect(test_roster(0, pair.addresses()), kSoon); });
   Stranger thief(pair.addresses()[0], GetParam());  // it may even have stolen the key of TLS
   thief.say(encode_hello(hello_of_worker_1()));
   const auto answer = thief.hear_reply();
   ASSERT_TRUE(answer && answer->kind == Reply::Kind::kProof);
   thief.say(encode_reply(*answer));
   EXPECT_EQ(understood(thief.hear())->refusal, Refusal::kBadProof);
-  const auto second = pair.second.connectors[0]->connect(test_group(1, pair.addresses()), kSoon);
+  const auto second = pair.second.connectors[0]->connect(test_roster(1, pair.addresses()), kSoon);
   connecting.join();
   EXPECT_TRUE(second.connection) << "the real worker 1 is not blocked: " << second.connection.error();
   EXPECT_TRUE(first.connection) << first.connection.error();
@@ -100,7 +100,8 @@ TEST_P(SocketSecurity, ACallerWithoutTheSecretIsRefusedEvenIfItMirrorsTheAnswer)
 class Membership : public OverEachWire {
  protected:
   Membership() {
-    connecting_ = std::thread([this] { outcome_ = workers_.connectors[0]->connect(test_group(0, addresses_), kSoon); });
+    connecting_ =
+        std::thread([this] { outcome_ = workers_.connectors[0]->connect(test_roster(0, addresses_), kSoon); });
   }
   ~Membership() override {
     workers_.connectors[0]->give_up(Generation{1}, 0);

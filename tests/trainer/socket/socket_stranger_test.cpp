@@ -39,7 +39,7 @@ std::string recorded_hello(Wire wire) {
     passing.bytes.clear();  // so there is no answer
   });
   LoopbackWorkers caller(1, options_of(wire));
-  static_cast<void>(caller.connectors[0]->connect(test_group(1, {worker.address(), caller.addresses[0]}), 200ms));
+  static_cast<void>(caller.connectors[0]->connect(test_roster(1, {worker.address(), caller.addresses[0]}), 200ms));
   return said;
 }
 
@@ -185,7 +185,7 @@ TEST_P(SocketStrangers, CallersWithTheKeyThatNeverProveThemselvesAreLetGo) {
   LogLines log;
   LoopbackWorkers workers(2, options_of(GetParam(), log.hook()));
   ConnectOutcome first{Error{}, {}};
-  std::thread connecting([&] { first = workers.connectors[0]->connect(test_group(0, workers.addresses), kSoon); });
+  std::thread connecting([&] { first = workers.connectors[0]->connect(test_roster(0, workers.addresses), kSoon); });
   std::vector<Stranger> silent;
   for (int i = 0; i < 20; ++i) {
     silent.emplace_back(workers.addresses[0], GetParam());
@@ -194,7 +194,7 @@ TEST_P(SocketStrangers, CallersWithTheKeyThatNeverProveThemselvesAreLetGo) {
   }
   EXPECT_TRUE(log.comes("it began a handshake and fell silent"));
   for (Stranger& stranger : silent) EXPECT_EQ(stranger.hear(), "");
-  const auto second = workers.connectors[1]->connect(test_group(1, workers.addresses), kSoon);
+  const auto second = workers.connectors[1]->connect(test_roster(1, workers.addresses), kSoon);
   connecting.join();
   EXPECT_TRUE(first.connection) << first.connection.error();
   EXPECT_TRUE(second.connection) << second.connection.error();
@@ -216,7 +216,7 @@ TEST_P(SocketStrangers, RepliesThatPromiseTooMuchAreRefusedAtOnce) {
   LogLines log;
   LoopbackWorkers workers(2, options_of(GetParam(), log.hook()));
   ConnectOutcome first{Error{}, {}};
-  std::thread connecting([&] { first = workers.connectors[0]->connect(test_group(0, workers.addresses), kSoon); });
+  std::thread connecting([&] { first = workers.connectors[0]->connect(test_roster(0, workers.addresses), kSoon); });
   for (const std::string_view length : {"\xFF\xFF\xFF\xFF", "\x31\x01\x01\x01", "\x31\x01\x01\x7F"}) {
     Stranger stranger(workers.addresses[0], GetParam());
     stranger.say(encode_hello(hello_of_worker_1()));
@@ -246,7 +246,7 @@ TEST_P(SocketStrangers, AnswersThatPromiseTooMuchEndTheTryAtOnce) {
     hear(socket);
   });
   const auto outcome =
-      caller.connectors[0]->connect(test_group(1, {worker.address(), caller.addresses[0]}), 10 * kSoon);
+      caller.connectors[0]->connect(test_roster(1, {worker.address(), caller.addresses[0]}), 10 * kSoon);
   answering.join();
   ASSERT_FALSE(outcome.connection);
   EXPECT_EQ(outcome.connection.error().code, ErrorCode::kStaleGeneration) << outcome.connection.error();

@@ -65,7 +65,7 @@ void WorkerProcesses::run_worker(int worker, Wire wire, const std::vector<Worker
   write_text(pipe, connector->address());
   std::vector<std::string> addresses(places.size());
   for (std::string& address : addresses) address = read_text(pipe);
-  PeerConnection connection = std::move(connector->connect(test_group(worker, addresses), 30s).connection).value();
+  PeerConnection connection = std::move(connector->connect(test_roster(worker, addresses), 30s).connection).value();
   write_text(pipe, body(connection, [pipe] { write_text(pipe, "ready"); }));
 }
 

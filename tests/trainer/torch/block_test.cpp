@@ -93,11 +93,13 @@ class EveryBlock : public testing::TestWithParam<Case> {
     block_ = std::move(make_blocks(config_, GetParam().block, GetParam().block + 1)[0]);
     const std::vector<std::int64_t> shape{config_.tokens_per_minibatch(), config_.shape.hidden};
     if (GetParam().block > 0) input_ = noise(config_, shape, 0);
-    output_gradient_ = is_head() ? at::scalar_tensor(0.25) : noise(config_, shape, 1);
+    if (!is_head()) output_gradient_ = noise(config_, shape, 1);
   }
 
   bool is_head() const { return GetParam().block == config_.blocks() - 1; }
-  BlockCall call() const { return {config_, GetParam().block, batch_, Position{8}, true}; }
+  BlockCall call() const { return {config_, GetParam().block, batch_, Position{8}, true, kLossWeight}; }
+
+  static constexpr double kLossWeight = 0.25;
 
   ModelConfig config_;
   BatchTensors batch_;
@@ -118,7 +120,7 @@ TEST_P(EveryBlock, AgreesWithAutogradOnThePlainFormulas) {
   for (const at::Tensor& weight : weights_) leaves.push_back(weight.to(at::kDouble).requires_grad_());
   const at::Tensor input = input_.defined() ? input_.to(at::kDouble).requires_grad_() : input_;
   const at::Tensor expected = reference_forward(leaves, input, call());
-  expected.backward(output_gradient_.to(at::kDouble));
+  expected.backward(is_head() ? at::scalar_tensor(kLossWeight, at::kDouble) : output_gradient_.to(at::kDouble));
 
   const double tolerance = config_.precision == Precision::kBf16 ? 0.04 : 1e-5;
   EXPECT_LT(relative_error(output, expected.detach()), tolerance);
@@ -164,7 +166,7 @@ TEST(Block, GradientIsTheSlopeOfTheLoss) {
     Tensors saved;
     code->forward(weights, input, call, saved);
     CollectingSink sink(weights);
-    code->backward(weights, saved, at::scalar_tensor(1.0), call, sink);
+    code->backward(weights, saved, {}, call, sink);
     for (std::size_t i = 0; i < weights.size(); ++i) {
       const at::Tensor flat = weights[i].view({-1});
       const std::int64_t place = flat.numel() / 3;
@@ -193,8 +195,31 @@ TEST(Block, HasNoLossAndNoGradientWithoutLabels) {
     Tensors saved;
     EXPECT_EQ(code->forward(weights, input, call, saved).item<double>(), 0);
     CollectingSink sink(weights);
-    EXPECT_FALSE(code->backward(weights, saved, at::scalar_tensor(1.0), call, sink).any().item<bool>());
+    EXPECT_FALSE(code->backward(weights, saved, {}, call, sink).any().item<bool>());
     for (const at::Tensor& gradient : sink.gradients) EXPECT_FALSE(gradient.any().item<bool>());
+  }
+}
+
+TEST(Block, GetsItsLookupsAndMaskedPlacesFromTheHost) {
+  const ModelConfig config = small_bert();
+  const Minibatch minibatch = RandomSamples(config).training(Position{1}).value();
+  const BatchTensors batch = to_tensors(minibatch, config);
+  for (const auto& [lookup, index] :
+       {std::pair(batch.token_lookup, batch.tokens), {batch.segment_lookup, batch.segments}}) {
+    const auto [distinct, place, counts] = at::_unique2(index.view(-1), true, true, false);
+    EXPECT_TRUE(at::equal(lookup.distinct, distinct));
+    EXPECT_TRUE(at::equal(lookup.place, place));
+  }
+  EXPECT_TRUE(at::equal(batch.masked, batch.labels.ne(kIgnoredLabel).nonzero().squeeze(1)));
+  EXPECT_FALSE(to_tensors(minibatch, config, at::kCPU, false).token_lookup.distinct.defined());
+}
+
+TEST(Block, RefusesALabelThatIsNoClass) {
+  const ModelConfig config = small_gpt();
+  for (const std::int64_t label : {std::int64_t{-1}, std::int64_t{config.shape.vocabulary}}) {
+    Minibatch minibatch = RandomSamples(config).training(Position{1}).value();
+    minibatch.labels[3] = label;
+    EXPECT_THROW(to_tensors(minibatch, config), c10::Error);
   }
 }
 

@@ -23,8 +23,8 @@ using storage::JsonReader;
 
 // What the heads keep, in their order: the last norm's output, and what the next-sentence scores are made of.
 constexpr std::size_t kGptNormed = 3;
-constexpr std::size_t kBertNormed = 6;
-constexpr std::size_t kBertPooled = 9;
+constexpr std::size_t kBertNormed = 5;
+constexpr std::size_t kBertPooled = 8;
 
 at::Tensor read_matrix(const JsonReader& reader) {
   std::vector<std::int64_t> numbers;
@@ -43,6 +43,7 @@ BatchTensors read_batch(const Json& input) {
   batch.labels = batch.tokens.view(-1);
   batch.segments = read_matrix(*reader.member("segments"));
   batch.follows = at::zeros({batch.tokens.size(0)}, at::kLong);
+  batch.masked = at::arange(batch.labels.numel(), at::kLong);
   return batch;
 }
 

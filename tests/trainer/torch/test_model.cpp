@@ -82,7 +82,7 @@ CutModel::CutModel(const ModelConfig& config, std::vector<int> cuts, Accumulatio
 double CutModel::forward(Position position) {
   StageCompute::Output output;
   for (Stage& stage : stages_) output = stage.compute->forward(position, output.tensor).value();
-  return output.loss;
+  return output.loss.value();
 }
 
 void CutModel::backward(Position position, int parity) {
@@ -95,7 +95,7 @@ void CutModel::backward(Position position, int parity) {
 double CutModel::evaluate(std::int64_t index) {
   StageCompute::Output output;
   for (Stage& stage : stages_) output = stage.compute->evaluate(index, output.tensor).value();
-  return output.loss;
+  return output.loss.value();
 }
 
 Tensors CutModel::gradients(int parity) const {
@@ -120,7 +120,7 @@ Tensors CutModel::weights() const {
 
 bool CutModel::take_overflow(int parity) {
   bool overflowed = false;
-  for (Stage& stage : stages_) overflowed |= stage.compute->take_overflow(parity);
+  for (Stage& stage : stages_) overflowed |= stage.compute->take_overflow(parity).value();
   return overflowed;
 }
 

@@ -56,7 +56,7 @@ class PassingStage final : public StageCompute {
   }
 
   Result<Output> evaluate(std::int64_t, Buffer) override { return Output{}; }
-  bool take_overflow(int parity) override { return std::exchange(overflowed_[parity], false); }
+  Noted<bool> take_overflow(int parity) override { return std::exchange(overflowed_[parity], false); }
 
  private:
   float factor(Position position, bool forward) const {
@@ -137,13 +137,13 @@ class AnomalyIn : public testing::TestWithParam<Shape> {
   int window_ = GetParam().window;
 };
 
-TEST_P(AnomalyIn, IsToldToAllWithItsOriginBeforeAnythingIsApplied) {
+TEST_P(AnomalyIn, IsToldToAllWithItsSourceBeforeAnythingIsApplied) {
   for (int stage = 0; stage < stages_; ++stage) {
     for (const bool forward : {true, false}) {
       const Position position{kWindow * window_ + window_ - 2};
       const Outcome run = run_with(options_, {{position.value}, stage, forward});
       ASSERT_LT(run.culprit(), std::ssize(run.faults));
-      const Anomaly expected{kWindow, Anomaly::Origin{run.culprit(), position, true}, 0};
+      const Anomaly expected{kWindow, Anomaly::Source{run.culprit(), position, true}, 0};
       EXPECT_THAT(run.told, Each(expected)) << "stage " << stage << (forward ? " forward" : " backward");
       for (const auto& result : run.results) {
         ASSERT_FALSE(result);
@@ -159,8 +159,8 @@ TEST_P(AnomalyIn, NamesTheFirstOfSeveralMinibatches) {
   const std::int64_t first = kWindow * window_ + 1;
   const Outcome run = run_with(options_, {{first, first + 1, first + 2}, stages_ - 1, true});
   for (const auto& told : run.told) {
-    ASSERT_TRUE(told && told->origin);
-    EXPECT_EQ(told->origin->position, Position{first});
+    ASSERT_TRUE(told && told->source);
+    EXPECT_EQ(told->source->position, Position{first});
   }
 }
 
@@ -206,12 +206,12 @@ TEST_P(AnomalyIn, EndsTheRunForAllWhenSoManyInARowWereSkipped) {
   for (const auto& result : others.results) {
     ASSERT_TRUE(result) << result.error();
     EXPECT_EQ(result->last.skipped_in_all, 2);
-    EXPECT_EQ(result->held.resume.skipped_in_a_row, 0);
+    EXPECT_EQ(result->state.resume.skipped_in_a_row, 0);
   }
 }
 
 TEST_P(AnomalyIn, DoesNotHappenWithTheMinibatchThatIsLeftOut) {
-  options_.settled = {{Position{kWindow * window_ + 1}, 0, true}};
+  options_.blanks = {{Position{kWindow * window_ + 1}, 0, true}};
   const Outcome run = run_with(options_, {{kWindow * window_ + 1}, stages_ - 1, false});
   EXPECT_THAT(run.skipped, Each(std::vector<bool>(5, false)));
   EXPECT_EQ(run.culprit(), std::ssize(run.faults)) << "it was not run";
@@ -248,10 +248,10 @@ TEST(Anomaly, RepeatsWhereAllPassesMetOneVersion) {
   decision.finite = false;
   for (int minibatch = 0; minibatch < 12; ++minibatch) {
     std::vector<UpdateRecord> records(4);
-    records[2].origin = minibatch;
+    records[2].source = minibatch;
     const auto full = find_anomaly(schedule, records, decision, 7, 0, false);
-    EXPECT_EQ(full->origin, (Anomaly::Origin{2, {7 * 12 + minibatch}, !meets_two.contains(minibatch)}));
-    EXPECT_TRUE(find_anomaly(schedule, records, decision, 7, 0, true)->origin->repeats);
+    EXPECT_EQ(full->source, (Anomaly::Source{2, {7 * 12 + minibatch}, !meets_two.contains(minibatch)}));
+    EXPECT_TRUE(find_anomaly(schedule, records, decision, 7, 0, true)->source->repeats);
   }
 }
 
@@ -264,7 +264,7 @@ TEST(Anomaly, IsANormFarAboveTheMedianOfThoseBefore) {
     ASSERT_TRUE(told);
     EXPECT_EQ(told->window, 10);
     EXPECT_GT(told->norm_limit, 0);
-    EXPECT_EQ(told->origin, std::nullopt);
+    EXPECT_EQ(told->source, std::nullopt);
   }
   options.anomalies.window = 10;
   options.anomalies.norm_limit = run.told[0]->norm_limit;

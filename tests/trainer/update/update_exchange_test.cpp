@@ -60,7 +60,7 @@ TEST(UpdateRecord, SurvivesTheWire) {
   other.finite = false;
   other.stop = WindowStop::kSaveAndEnd;
   other.losses.clear();
-  other.origin = 3;
+  other.source = 3;
   EXPECT_EQ(decoded(encoded(other)).value(), other);
 }
 

@@ -24,7 +24,7 @@ class Chaos : public CommandFiles {
  protected:
   Ended run(std::vector<std::string> args) const {
     args.insert(args.begin(), {"chaos", "--output=" + path("out")});
-    Ended ended = RunningProgram(args).wait(kPatience);
+    Ended ended = RunningProgram(args, paced()).wait(kPatience);
     EXPECT_EQ(processes_naming(path("out")), std::vector<pid_t>());
     return ended;
   }

@@ -24,10 +24,10 @@ elastic::Attempt attempt(std::int64_t generation) { return {{generation}, 7}; }
 
 std::string generation_text(std::int64_t generation) {
   elastic::GenerationRecord record;
-  record.group.attempt = attempt(generation);
-  record.group.plan.cuts = {0, 4};
-  record.group.plan.workers = {WorkerId{{1, 2}}};
-  record.group.plan.guards.resize(1);
+  record.roster.attempt = attempt(generation);
+  record.roster.plan.cuts = {0, 4};
+  record.roster.plan.workers = {WorkerId{{1, 2}}};
+  record.roster.plan.guards.resize(1);
   return to_text(record);
 }
 

@@ -1,0 +1,25 @@
+#include "launcher/job/device_options.h"
+
+#include <gmock/gmock.h>
+
+namespace everstep::launcher {
+namespace {
+
+TEST(DeviceName, IsAKindAndPerhapsANumber) {
+  EXPECT_EQ(*parse_device("cpu"), (DeviceName{"cpu"}));
+  EXPECT_EQ(*parse_device("auto"), (DeviceName{"auto"}));
+  EXPECT_EQ(*parse_device("cuda"), (DeviceName{"cuda"}));
+  EXPECT_EQ(*parse_device("cuda:11"), (DeviceName{"cuda", 11}));
+}
+
+TEST(DeviceName, IsNothingElse) {
+  for (const char* text : {"", ":", ":1", "cuda:", "cuda:x", "cuda:-1", "cuda:1:2", "cuda:99999999999", "cpu:0",
+                           "auto:1", "CUDA", "cuda 1", "cuda:+1"}) {
+    const auto device = parse_device(text);
+    ASSERT_FALSE(device) << text;
+    EXPECT_EQ(device.error().hint, "use cpu, cuda, cuda:N or auto");
+  }
+}
+
+}  // namespace
+}  // namespace everstep::launcher

@@ -1,0 +1,112 @@
+// Whole jobs on a device: real workers and a real etcd, on fake accelerators that end a process at its first mistake.
+#include <csignal>
+
+#include <gmock/gmock.h>
+
+#include "tests/launcher/supervise/elastic_job.h"
+
+namespace everstep::launcher {
+namespace {
+
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class DeviceJob : public ElasticJob {
+ protected:
+  testing::AssertionResult starts_on_device(int workers, Words more = {}) {
+    more.emplace_back("--device=fake");
+    more.push_back("--workers=" + std::to_string(workers));
+    return starts(workers, more);
+  }
+
+  // One line and nothing else.
+  void expect_refusal(const Words& more, int exit_code, const testing::Matcher<std::string>& line,
+                      const Words& variables = {}) const {
+    const Ended ended = run_program(train_words(more), variables);
+    EXPECT_EQ(ended.exit_code, exit_code) << ended.log;
+    EXPECT_EQ(ended.out, "");
+    EXPECT_EQ(ended.log.find('\n'), ended.log.size() - 1) << ended.log;
+    EXPECT_THAT(ended.log, line);
+  }
+};
+
+TEST_F(DeviceJob, OutlivesAWorkerThatDies) {
+  ASSERT_TRUE(starts_on_device(3, {"--shapes=3=3x1,2=2x1"}));
+  const int before = generation();
+  ::kill(worker((leader() + 1) % 3), SIGKILL);
+  ASSERT_TRUE(trains_with(2, before));
+  ASSERT_TRUE(goes_on());
+  expect_stop();
+  expect_proofs();
+}
+
+TEST_F(DeviceJob, OutlivesItsLeader) {
+  ASSERT_TRUE(starts_on_device(4, {"--shapes=4=2x2,3=3x1"}));
+  const int before = generation();
+  ::kill(worker(leader()), SIGKILL);
+  ASSERT_TRUE(trains_with(3, before));
+  ASSERT_TRUE(goes_on());
+  expect_stop();
+  expect_proofs();
+}
+
+TEST_F(DeviceJob, LetsAWorkerLeaveInOrder) {
+  ASSERT_TRUE(starts_on_device(3, {"--shapes=3=3x1,2=2x1"}));
+  const int before = generation();
+  ::kill(worker(1), SIGTERM);
+  ASSERT_TRUE(trains_with(2, before));
+  EXPECT_EQ(generations().back().origin, "memory");
+  ASSERT_TRUE(goes_on());
+  expect_stop();
+  expect_proofs();
+}
+
+// It is not told on what device the job computes.
+TEST_F(DeviceJob, TakesAWorkerThatJoins) {
+  ASSERT_TRUE(starts_on_device(3, {"--shapes=3=3x1,4=4x1"}));
+  const int before = generation();
+  add_worker("fourth");
+  ASSERT_TRUE(trains_with(4, before));
+  ASSERT_TRUE(goes_on());
+  expect_stop();
+  expect_proofs();
+}
+
+TEST_F(DeviceJob, RefusesAWorkerOnAnotherKindOfDevice) {
+  ASSERT_TRUE(starts_on_device(2, {"--shapes=2=2x1"}));
+  const Ended ended = run_program({"worker", worker_config(), "--job=job", "--device=cpu"});
+  EXPECT_EQ(ended.exit_code, 64) << ended.log;
+  EXPECT_THAT(ended.log, AllOf(HasSubstr("--device (was fake, is cpu)"), HasSubstr("one kind of device")));
+  expect_stop();
+}
+
+// Checkpoints know nothing of devices but where they came from.
+TEST_F(DeviceJob, GoesOnWithoutItsDevicesWhenAllIsLost) {
+  ASSERT_TRUE(starts_on_device(2, {"--shapes=2=2x1"}));
+  train().signal(SIGKILL);
+  train().wait(seconds(0));
+  expect_nobody_left();
+  start({"--resume", "--workers=2", "--device=cpu", "--shapes=2=2x1", "--steps=" + std::to_string(step() + 30)},
+        "second");
+  expect_end();
+  expect_proofs();
+}
+
+TEST_F(DeviceJob, RefusesWhatTheHostDoesNotHave) {
+  expect_refusal({"--device=cuda"}, 64, AllOf(HasSubstr("this build has no CUDA"), HasSubstr("scripts/setup --cuda")));
+  expect_refusal({"--device=gpu"}, 64,
+                 AllOf(HasSubstr("no kind of device 'gpu'"), HasSubstr("cpu, cuda, cuda:N or auto")));
+  expect_refusal({"--device=cuda:x"}, 64, AllOf(HasSubstr("--device=cuda:x: is no device"), HasSubstr("cuda:N")));
+  expect_refusal({"--device=fake"}, 64, HasSubstr("no device of the kind fake was found"), {"FAKE_DEVICES=0"});
+  expect_refusal({"--device=fake", "--workers=3"}, 64,
+                 AllOf(HasSubstr("this host has 2 devices of the kind fake"), HasSubstr("--workers=auto")),
+                 {"FAKE_DEVICES=2"});
+  expect_refusal({"--device=fake:1", "--workers=2"}, 64, HasSubstr("is one device, and there are 2 workers"));
+  expect_refusal({"--device=fake:9", "--workers=1"}, 64, HasSubstr("this host has 8 devices of the kind fake"));
+  expect_refusal({"--device=fake", "--workers=2", "--shapes=2=2x1", "--hidden=256"}, 78, HasSubstr("no plan fits into"),
+                 {"FAKE_DEVICE_MIB=1"});
+}
+
+}  // namespace
+}  // namespace everstep::launcher

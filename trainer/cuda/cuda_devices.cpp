@@ -1,0 +1,66 @@
+#include "trainer/cuda/cuda_devices.h"
+
+#include <cuda_runtime_api.h>
+
+namespace everstep::trainer::cuda {
+namespace {
+
+int driver_version() {
+  int version = 0;
+  return cudaDriverGetVersion(&version) == cudaSuccess ? version : 0;
+}
+
+int runtime_version() {
+  int version = 0;
+  return cudaRuntimeGetVersion(&version) == cudaSuccess ? version : 0;
+}
+
+Error refused_by(cudaError_t error) {
+  const bool is_driver_too_old = error == cudaErrorInsufficientDriver;
+  return no_gpu(cudaGetErrorString(error), is_driver_too_old, driver_version(), runtime_version());
+}
+
+Result<std::vector<DeviceFacts>> list_gpus() {
+  int count = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) return refused_by(error);
+  std::vector<DeviceFacts> gpus;
+  for (int number = 0; number < count; ++number) {
+    cudaDeviceProp properties{};
+    if (const cudaError_t error = cudaGetDeviceProperties(&properties, number); error != cudaSuccess) {
+      return refused_by(error);
+    }
+    gpus.push_back({properties.name, static_cast<std::int64_t>(properties.totalGlobalMem)});
+  }
+  return gpus;
+}
+
+}  // namespace
+
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+Error no_gpu(const std::string& error, bool is_driver_too_old, int driver_version, int runtime_version) {
+  if (driver_version == 0) {
+    return not_found("no GPU was found: there is no NVIDIA driver", "nvidia-smi shows whether it is installed");
+  }
+  if (is_driver_too_old) {
+    return not_found("the NVIDIA driver is too old: it has CUDA " + version_text(driver_version) +
+                         ", and this build needs " + version_text(runtime_version),
+                     "install a newer driver");
+  }
+  return not_found("no GPU was found: " + error, "nvidia-smi lists them; CUDA_VISIBLE_DEVICES may hide some");
+}
+
+DeviceKind cuda_devices() {
+  DeviceKind kind;
+  kind.name = "cuda";
+  kind.list = list_gpus;
+  kind.provenance = [] {
+    return std::vector<std::pair<std::string, std::string>>{{"cuda", version_text(runtime_version())},
+                                                            {"cuda-driver", version_text(driver_version())}};
+  };
+  return kind;
+}
+
+}  // namespace everstep::trainer::cuda

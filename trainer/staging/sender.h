@@ -1,0 +1,57 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "trainer/model/device_memory.h"
+#include "trainer/wire/transport.h"
+
+namespace everstep::trainer {
+
+// Hands frames over to a transport in their order, each when the copy of its payload has come: on a thread of its own.
+class Sender {
+ public:
+  struct Frame {
+    int to = 0;
+    Channel channel = Channel::kTensors;
+    FrameHeader header;
+    Buffer payload;  // on the host
+    Mark is_here;
+  };
+
+  explicit Sender(Transport& transport);
+  Sender(const Sender&) = delete;
+  Sender& operator=(const Sender&) = delete;
+  ~Sender();  // what is still waiting is not sent
+
+  // Never waits.
+  void add(Frame frame);
+
+  // Whether a frame would overtake others if it were handed over right now.
+  bool has_frames_for(int to, Channel channel);
+
+  // Waits until all have been handed over; false: the time was not enough.
+  bool wait_until_empty(std::chrono::steady_clock::time_point deadline);
+
+  // From now on nothing is sent.
+  void stop();
+
+ private:
+  void run();
+
+  Transport& transport_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Frame> frames_;  // the front one until it has been handed over
+  std::map<std::pair<int, Channel>, std::size_t> waiting_;
+  bool stopped_ = false;
+  std::thread thread_;
+};
+
+}  // namespace everstep::trainer
