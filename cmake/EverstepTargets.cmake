@@ -4,11 +4,12 @@
 #   everstep_library(<name> SOURCES … [DEPENDS …] [PRIVATE_DEPENDS …] [SEPARATE])
 #   everstep_program(<name> SOURCES … [DEPENDS …])                          lands in bin/ and is installed
 #   everstep_test(<name> SOURCES … [DEPENDS …] LABELS <one> [TIMEOUT <s>] [SHARDS <n>] [LIGHT] [SEPARATE]
-#                [PROGRAM <everstep that it runs instead of the build's>])
+#                [PROGRAM <everstep that it runs instead of the build's>]
+#                [HEADERS_OF <target whose precompiled headers it uses instead of GoogleTest's>])
 #   everstep_core_test(<the same>)                                          also built under the sanitizers
 #   everstep_bench(<name> SOURCES … [DEPENDS …])                            Google Benchmark, main included
 #
-# The presets compile a dozen sources as one, which is much faster. So names in unnamed namespaces of one target
+# The presets compile two dozen sources as one, which is much faster. So names in unnamed namespaces of one target
 # have to differ. SEPARATE is for targets whose sources are alike on purpose: each is compiled by itself.
 
 include(GNUInstallDirs)
@@ -29,6 +30,18 @@ endif()
 function(everstep_test_rules target)
   everstep_compile_rules(${target})
   target_compile_options(${target} PRIVATE -Og)
+endfunction()
+
+# GoogleTest takes longer to read than most tests, so it is read once for all of them.
+function(everstep_precompile_test_headers)
+  set(source ${PROJECT_BINARY_DIR}/generated/test_headers.cpp)
+  file(CONFIGURE OUTPUT ${source} CONTENT "")
+  add_library(everstep_test_headers OBJECT ${source})
+  everstep_test_rules(everstep_test_headers)
+  target_link_libraries(everstep_test_headers PRIVATE GTest::gmock)
+  target_precompile_headers(everstep_test_headers PRIVATE
+    <gmock/gmock.h> <gtest/gtest.h> <algorithm> <chrono> <filesystem> <fstream> <functional> <map> <memory> <mutex>
+    <optional> <set> <span> <sstream> <string> <thread> <vector>)
 endfunction()
 
 function(everstep_compile_rules target)
@@ -76,7 +89,7 @@ function(everstep_program name)
 endfunction()
 
 function(everstep_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "CORE;LIGHT;SEPARATE" "TIMEOUT;SHARDS;PROGRAM" "SOURCES;DEPENDS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "CORE;LIGHT;SEPARATE" "TIMEOUT;SHARDS;PROGRAM;HEADERS_OF" "SOURCES;DEPENDS;LABELS")
   list(LENGTH arg_LABELS label_count)
   if(NOT label_count EQUAL 1) # gtest_discover_tests of CMake 3.25 would silently take the second for a property
     message(FATAL_ERROR "the test ${name} has ${label_count} labels (hint: give the one that names its level)")
@@ -90,6 +103,10 @@ function(everstep_test name)
   endif()
   everstep_test_rules(${name})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
+  if(NOT arg_HEADERS_OF)
+    set(arg_HEADERS_OF everstep_test_headers)
+  endif()
+  target_precompile_headers(${name} REUSE_FROM ${arg_HEADERS_OF})
   if(arg_CORE AND NOT EVERSTEP_CORE_TESTS)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
     return()
@@ -128,3 +145,7 @@ function(everstep_bench name)
   everstep_compile_rules(${name})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} benchmark::benchmark_main)
 endfunction()
+
+if(BUILD_TESTING)
+  everstep_precompile_test_headers()
+endif()

@@ -5,7 +5,7 @@
 namespace everstep::elastic::sim {
 namespace {
 
-const std::vector<std::pair<Fault, std::string_view>>& table() {
+const std::vector<std::pair<Fault, std::string_view>>& fault_texts() {
   static const std::vector<std::pair<Fault, std::string_view>> rows = {
       {Fault::kKilledComputing, "worker killed while it computes"},
       {Fault::kKilledWriting, "worker killed while it writes its shard"},
@@ -58,14 +58,14 @@ const std::vector<std::pair<Fault, std::string_view>>& table() {
 const std::vector<Fault>& all_faults() {
   static const std::vector<Fault> faults = [] {
     std::vector<Fault> all;
-    for (const auto& [fault, text] : table()) all.push_back(fault);
+    for (const auto& [fault, text] : fault_texts()) all.push_back(fault);
     return all;
   }();
   return faults;
 }
 
 std::string_view to_string(Fault fault) {
-  for (const auto& [one, text] : table()) {
+  for (const auto& [one, text] : fault_texts()) {
     if (one == fault) return text;
   }
   return "";

@@ -9,7 +9,7 @@
 namespace everstep::elastic::sim {
 namespace {
 
-const std::vector<std::pair<Mutation, std::string_view>>& table() {
+const std::vector<std::pair<Mutation, std::string_view>>& mutation_texts() {
   static const std::vector<std::pair<Mutation, std::string_view>> rows = {
       {Mutation::kCommitWithoutGeneration, "no gen compare in commit"},
       {Mutation::kCommitWithoutHead, "no HEAD compare in commit"},
@@ -73,14 +73,14 @@ void drop(Txn& txn, Condition condition) {
 const std::vector<Mutation>& all_mutations() {
   static const std::vector<Mutation> mutations = [] {
     std::vector<Mutation> all;
-    for (const auto& [mutation, text] : table()) all.push_back(mutation);
+    for (const auto& [mutation, text] : mutation_texts()) all.push_back(mutation);
     return all;
   }();
   return mutations;
 }
 
 std::string_view to_string(Mutation mutation) {
-  for (const auto& [one, text] : table()) {
+  for (const auto& [one, text] : mutation_texts()) {
     if (one == mutation) return text;
   }
   return "none";
