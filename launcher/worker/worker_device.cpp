@@ -64,7 +64,7 @@ Result<trainer::TrainResult> WorkerDevice::train(const trainer::TrainOptions& op
                                                  trainer::Transport& transport, trainer::TrainHooks hooks,
                                                  DeviceWork* work) const {
   if (name_.is_host()) return trainer::train(options, data, transport, hooks);
-  // Last: what is below waits for the device when it ends.
+  // Forgotten last: what is made below waits for the device when it ends.
   const auto forget = [](DeviceWork* done) { done->forget(); };
   const std::unique_ptr<DeviceWork, decltype(forget)> forgotten(work, forget);
   const auto memory = make_memory([work](trainer::DeviceMemory::Work kind, const trainer::Mark& mark) {

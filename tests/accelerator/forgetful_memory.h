@@ -55,17 +55,35 @@ class OverwritesWhatIsBeingCopied final : public Forgetful {
   void compute_after_copies_of(const Buffer&) override {}
 };
 
-// The host believes that a copy of that many bytes has come.
+// The host believes that a copy has come, unless it is one of the record or one that fetch() waits for.
 template <DeviceMemory::Lane kLane>
 class ReadsTooEarly final : public Forgetful {
   Mark copy_out(const Buffer& to, const Buffer& from, Lane lane) override {
     Mark mark = Forgetful::copy_out(to, from, lane);
     const bool is_of_the_record = from.size < kSmallestTensor;
-    return lane == kLane && !is_of_the_record ? nullptr : mark;
+    return lane == kLane && !is_of_the_record && !fetches_ ? nullptr : mark;
   }
+
+  Buffer fetch(const Buffer& from) override {
+    fetches_ = true;
+    Buffer fetched = Forgetful::fetch(from);
+    fetches_ = false;
+    return fetched;
+  }
+
+  bool fetches_ = false;
 
  public:
   static constexpr std::size_t kSmallestTensor = 4096;  // what travels between two stages of the tiny model
+};
+
+class FetchesTooEarly final : public Forgetful {
+  Buffer fetch(const Buffer& from) override {
+    if (!from.on_device()) return from;
+    Buffer on_host = allocate_pinned(from.size);
+    copy_out(on_host, from, Lane::kBulk);
+    return on_host;
+  }
 };
 
 class ReadsTheRecordTooEarly final : public Forgetful {

@@ -19,7 +19,13 @@ using namespace everstep::trainer;
 using scheduler::ModelFamily;
 using scheduler::ScheduleKind;
 
-enum class Frames : std::uint8_t { kOfThreads, kOverSockets };
+// What a run has besides frames, reduces and stashed weights.
+struct RunKind {
+  bool guards = true;
+  bool saves = true;
+  bool over_sockets = false;
+  bool alone = false;  // one worker: no frames either
+};
 
 // A sink that is content with any bytes, as long as they have come.
 class LooksAtBytes final : public CheckpointSink {
@@ -36,26 +42,26 @@ class LooksAtBytes final : public CheckpointSink {
   int sum_ = 0;
 };
 
-// A run that has everything: frames, reduces, copies of guards, checkpoints, stashed weights. Tells what the checker
-// found, or else why the run failed.
-std::string mistakes_of(const MakeMemory& make_memory, Frames frames = Frames::kOfThreads) {
-  const TestPlan plan{ScheduleKind::kAmdp, 4, 1, 8};
+// Tells what the checker found, or else why the run failed.
+std::string mistakes_of(const MakeMemory& make_memory, const RunKind& kind = {}) {
+  const TestPlan plan =
+      kind.alone ? TestPlan{ScheduleKind::kOneFOneB, 1, 1, 8} : TestPlan{ScheduleKind::kAmdp, 4, 1, 8};
   TrainOptions options = under_plan(tiny_training(ModelFamily::kGpt, 3), plan);
   options.steps = 3;
   options.stash = true;
-  options.checkpoints.every_updates = 1;
+  options.checkpoints.every_updates = kind.saves ? 1 : 0;
   const auto placement = scheduler::Placement::make(plan.kind, plan.depth).value();
-  for (int stage = 0; stage < placement.stages(); ++stage) {
+  for (int stage = 0; kind.guards && stage < placement.stages(); ++stage) {
     options.guards.push_back({(placement.owner_of(stage) + 1) % plan.depth});
   }
   std::vector<StateCopies> copies(4);
   std::vector<LooksAtBytes> sinks(4);
   RunChanges changes;
   changes.change_hooks = [&](int worker, TrainHooks& hooks) {
-    hooks.copies = &copies[static_cast<std::size_t>(worker)];
-    hooks.checkpoints = &sinks[static_cast<std::size_t>(worker)];
+    if (kind.guards) hooks.copies = &copies[static_cast<std::size_t>(worker)];
+    if (kind.saves) hooks.checkpoints = &sinks[static_cast<std::size_t>(worker)];
   };
-  if (frames == Frames::kOverSockets) {
+  if (kind.over_sockets) {
     changes.make_transports = [](int workers) { return make_socket_transports(workers); };
   }
   const auto data = shipped_corpus(options.model);
@@ -65,24 +71,38 @@ std::string mistakes_of(const MakeMemory& make_memory, Frames frames = Frames::k
   return races.empty() && !runs ? runs.error().line() : races;
 }
 
-TEST(ForgottenOrders, AreNoneInTheRealMemory) { EXPECT_EQ(mistakes_of(plain_memory), ""); }
+constexpr RunKind kOnlyFrames{.guards = false, .saves = false};
+constexpr RunKind kOnlyGuards{.saves = false};
+constexpr RunKind kOnlySaves{.guards = false};
+constexpr RunKind kOverSockets{.over_sockets = true};
+constexpr RunKind kAlone{.guards = false, .saves = false, .alone = true};
+
+TEST(ForgottenOrders, AreNoneInTheRealMemory) {
+  for (const RunKind& kind : {RunKind{}, kOnlyFrames, kOnlyGuards, kOnlySaves, kOverSockets, kAlone}) {
+    EXPECT_EQ(mistakes_of(plain_memory, kind), "");
+  }
+}
 
 struct Control {
   const char* name;
   MakeMemory memory;
+  RunKind run{};
 };
 
 class ForgottenOrder : public testing::TestWithParam<Control> {};
 
-TEST_P(ForgottenOrder, IsNoticed) { EXPECT_NE(mistakes_of(GetParam().memory), ""); }
+TEST_P(ForgottenOrder, IsNoticed) { EXPECT_NE(mistakes_of(GetParam().memory, GetParam().run), ""); }
 
 INSTANTIATE_TEST_SUITE_P(
     Device, ForgottenOrder,
     testing::Values(Control{"CopyOutAfterCompute", all_have<CopiesBeforeItIsComputed>()},
                     Control{"ReleaseAfterCopyOut", all_have<ReleasesWhatIsBeingCopied>()},
                     Control{"OverwriteAfterCopyOut", all_have<OverwritesWhatIsBeingCopied>()},
-                    Control{"SendAfterCopyOut", all_have<ReadsTooEarly<DeviceMemory::Lane::kWire>>()},
-                    Control{"SaveAfterCopyOut", all_have<ReadsTooEarly<DeviceMemory::Lane::kBulk>>()},
+                    Control{"SendAfterCopyOut", all_have<ReadsTooEarly<DeviceMemory::Lane::kWire>>(), kOnlyFrames},
+                    Control{"GuardAfterCopyOut", all_have<ReadsTooEarly<DeviceMemory::Lane::kBulk>>(), kOnlyGuards},
+                    Control{"SaveAfterCopyOut", all_have<ReadsTooEarly<DeviceMemory::Lane::kBulk>>(), kOnlySaves},
+                    Control{"FetchAfterCopyOut", all_have<FetchesTooEarly>(), kAlone},
+                    Control{"InitialWeights", all_have<CopiesInTooEarly>(), kAlone},
                     Control{"RecordAfterCopyOut", all_have<ReadsTheRecordTooEarly>()},
                     Control{"StagingAfterCopyIn", all_have<UsesStagingAgain>()},
                     Control{"Zero", all_have<ZeroesTooEarly>()}, Control{"Swap", all_have<SwapsTooEarly>()},
@@ -91,19 +111,15 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return test.param.name; });
 
 // The kernel reads and writes pinned memory then. It refuses what a copy is still at work on, so that the run fails.
-TEST(ForgottenOrders, AreNoneOverSockets) { EXPECT_EQ(mistakes_of(plain_memory, Frames::kOverSockets), ""); }
-
-class ForgottenOrderOverSockets : public testing::TestWithParam<Control> {};
-
-TEST_P(ForgottenOrderOverSockets, IsNoticed) { EXPECT_NE(mistakes_of(GetParam().memory, Frames::kOverSockets), ""); }
-
-INSTANTIATE_TEST_SUITE_P(
-    Device, ForgottenOrderOverSockets,
-    testing::Values(Control{"SendAfterCopyOut", all_have<ReadsTooEarly<DeviceMemory::Lane::kWire>>()},
-                    Control{"SendOfCopiesAfterCopyOut", all_have<ReadsTooEarly<DeviceMemory::Lane::kBulk>>()},
-                    Control{"StagingAfterCopyIn", all_have<UsesStagingAgain>()},
-                    Control{"CopyIn", all_have<CopiesInTooEarly>()}),
-    [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(OverSockets, ForgottenOrder,
+                         testing::Values(Control{"SendAfterCopyOut",
+                                                 all_have<ReadsTooEarly<DeviceMemory::Lane::kWire>>(), kOverSockets},
+                                         Control{"GuardAfterCopyOut",
+                                                 all_have<ReadsTooEarly<DeviceMemory::Lane::kBulk>>(),
+                                                 {.saves = false, .over_sockets = true}},
+                                         Control{"StagingAfterCopyIn", all_have<UsesStagingAgain>(), kOverSockets},
+                                         Control{"CopyIn", all_have<CopiesInTooEarly>(), kOverSockets}),
+                         [](const auto& test) { return test.param.name; });
 
 // As a minibatch is uploaded.
 TEST(ForgottenOrders, OfAnUploadAreNoticed) {

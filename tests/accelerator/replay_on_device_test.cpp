@@ -160,8 +160,7 @@ TEST_P(ForgottenOrderOfReplay, IsNoticed) {
 
 INSTANTIATE_TEST_SUITE_P(Device, ForgottenOrderOfReplay,
                          testing::Values(Control{"CopyIn", all_have<CopiesInTooEarly>()},
-                                         Control{"FetchAfterCopyOut",
-                                                 all_have<ReadsTooEarly<DeviceMemory::Lane::kBulk>>()},
+                                         Control{"FetchAfterCopyOut", all_have<FetchesTooEarly>()},
                                          Control{"RecordAfterCopyOut", all_have<ReadsTheRecordTooEarly>()},
                                          Control{"CopyOutAfterCompute", all_have<CopiesBeforeItIsComputed>()},
                                          Control{"Zero", all_have<ZeroesTooEarly>()}),

@@ -61,7 +61,7 @@ Result<std::vector<DeviceFacts>> list_devices(const std::string& kind) {
   const DeviceKind* known = find_kind(kind);
   auto devices = known != nullptr ? known->list() : list_by_torch(kind);
   if (devices && devices->empty()) {
-    return not_found("no device of the kind " + kind + " was found", "--device=cpu trains without");
+    return not_found("no device of the kind " + kind + " was found", "--device=cpu needs none");
   }
   return devices;
 }

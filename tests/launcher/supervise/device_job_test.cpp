@@ -97,17 +97,16 @@ TEST_F(DeviceJob, IsReplayedOnItsDevice) {
   ASSERT_TRUE(starts_on_device(2, {"--shapes=2=2x1"}));
   ASSERT_TRUE(saves(step() + 1));
   expect_stop();
-  for (const char* device : {"fake", "fake:3", "cpu"}) {
-    const Ended ended = run_program({"replay", path("saves"), "--device=" + std::string(device)});
-    EXPECT_EQ(ended.exit_code, 0) << ended.log;
-    EXPECT_THAT(ended.out, HasSubstr("all bits equal"));
-  }
-  const Ended any = run_program({"replay", path("saves"), "--device=auto", "--json"});
+  const Ended there = run_program({"replay", path("saves"), "--device=fake:3"});
+  EXPECT_EQ(there.exit_code, 0) << there.log;
+  EXPECT_THAT(there.out, HasSubstr("all bits equal"));
+  const Ended any = run_program({"replay", path("saves"), "--device=auto"});
   EXPECT_EQ(any.exit_code, 0) << any.log;
+  EXPECT_THAT(any.out, HasSubstr("all bits equal"));
   EXPECT_THAT(any.log, HasSubstr("event=device_chosen device=cpu reason=\"this build has no CUDA"));
-  for (const auto& [device, line] : {std::pair("fake:9", "there is no device fake:9: this host has 8 of them"),
-                                     std::pair("gpu", "no kind of device 'gpu'"), std::pair("cuda:x", "is no device"),
-                                     std::pair("cuda", "this build has no CUDA")}) {
+  for (const auto& [device, line] :
+       {std::pair("fake:9", "there is no device fake:9: this host has 8 of them"), std::pair("cuda:x", "is no device"),
+        std::pair("cuda", "this build has no CUDA")}) {
     const Ended ended = run_program({"replay", path("saves"), "--device=" + std::string(device)});
     EXPECT_EQ(ended.exit_code, 64) << ended.log;
     EXPECT_THAT(ended.log, HasSubstr(line));
