@@ -3,9 +3,10 @@
 #
 #   everstep_library(<name> SOURCES … [DEPENDS …] [PRIVATE_DEPENDS …] [SEPARATE])
 #   everstep_program(<name> SOURCES … [DEPENDS …])                          lands in bin/ and is installed
-#   everstep_test(<name> SOURCES … [DEPENDS …] LABELS <one> [TIMEOUT <s>] [SHARDS <n>] [LIGHT] [SEPARATE]
-#                [PROGRAM <everstep that it runs instead of the build's>]
-#                [HEADERS_OF <target whose precompiled headers it uses instead of GoogleTest's>])
+#   everstep_test(<name> SOURCES … [DEPENDS …] LABELS <one> [TIMEOUT <s>] [SHARDS <n>] [SEPARATE]
+#                 [PROGRAM <name>]                                          runs that everstep_worker_program's everstep
+#                 [HEADERS_OF <target>])                                    uses its precompiled headers, not GoogleTest's
+#   everstep_worker_program(<name> SOURCES … [DEPENDS …])                   everstep beside a worker program of the tests
 #   everstep_core_test(<the same>)                                          also built under the sanitizers
 #   everstep_bench(<name> SOURCES … [DEPENDS …])                            Google Benchmark, main included
 #
@@ -89,7 +90,7 @@ function(everstep_program name)
 endfunction()
 
 function(everstep_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "CORE;LIGHT;SEPARATE" "TIMEOUT;SHARDS;PROGRAM;HEADERS_OF" "SOURCES;DEPENDS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "CORE;SEPARATE" "TIMEOUT;SHARDS;PROGRAM;HEADERS_OF" "SOURCES;DEPENDS;LABELS")
   list(LENGTH arg_LABELS label_count)
   if(NOT label_count EQUAL 1) # gtest_discover_tests of CMake 3.25 would silently take the second for a property
     message(FATAL_ERROR "the test ${name} has ${label_count} labels (hint: give the one that names its level)")
@@ -111,27 +112,44 @@ function(everstep_test name)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
     return()
   endif()
+  set(environment "")
+  set(cost "")
+  if(arg_PROGRAM)
+    add_dependencies(${name} ${arg_PROGRAM}-program)
+    get_target_property(program ${arg_PROGRAM}-program PROGRAM)
+    list(APPEND environment TEST_PROGRAM=${program})
+    set(cost COST 100) # jobs wait for much, so they begin first
+  endif()
   if(arg_SHARDS) # what takes half a second to start does so n times, and not for each of its tests
     foreach(shard RANGE 1 ${arg_SHARDS})
       math(EXPR index "${shard} - 1")
       add_test(NAME ${name}.${shard} COMMAND ${name} --gtest_brief=1)
       set_tests_properties(${name}.${shard} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} COST 100
-        ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${index}")
+        ENVIRONMENT "${environment};GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${index}")
     endforeach()
     return()
   endif()
-  set(more "")
-  if(arg_LIGHT)
-    set(more COST 100) # jobs wait for much, so they begin first
-    if(EVERSTEP_LIGHT_JOBS)
-      list(APPEND more ENVIRONMENT TEST_PROGRAM=${light_program})
-    endif()
-  endif()
-  if(arg_PROGRAM)
-    list(APPEND more COST 100 ENVIRONMENT TEST_PROGRAM=${arg_PROGRAM})
+  if(environment)
+    set(environment ENVIRONMENT "${environment}")
   endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
-                       ${more})
+                       ${cost} ${environment})
+endfunction()
+
+# In a folder of its own, where everstep finds it under the name that the product's worker program has.
+function(everstep_worker_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/${name})
+  add_executable(${name}-worker ${arg_SOURCES})
+  everstep_compile_rules(${name}-worker)
+  target_link_libraries(${name}-worker PRIVATE ${arg_DEPENDS})
+  set_target_properties(${name}-worker PROPERTIES OUTPUT_NAME everstep-worker RUNTIME_OUTPUT_DIRECTORY ${folder}
+    EXCLUDE_FROM_ALL ON)
+  add_custom_command(OUTPUT ${folder}/everstep
+    COMMAND ${CMAKE_COMMAND} -E create_hardlink $<TARGET_FILE:everstep> ${folder}/everstep
+    DEPENDS everstep VERBATIM)
+  add_custom_target(${name}-program DEPENDS ${folder}/everstep ${name}-worker)
+  set_target_properties(${name}-program PROPERTIES PROGRAM ${folder}/everstep)
 endfunction()
 
 # Under the sanitizers a test of the core finds more than without them. Who runs those presets too need not run it twice.

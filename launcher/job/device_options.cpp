@@ -1,10 +1,17 @@
 #include "launcher/job/device_options.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 
 namespace everstep::launcher {
+namespace {
+
+constexpr const char* kHostTransport = "host";
+constexpr const char* kAnyTransport = "auto";
+
+}  // namespace
 
 Result<DeviceName> parse_device(const std::string& text) {
   constexpr int kMostDevices = 1024;
@@ -22,6 +29,13 @@ Result<DeviceName> parse_device(const std::string& text) {
   return name;
 }
 
+Outcome read_device_name(const Config& config, DeviceName& name) {
+  auto parsed = parse_device(config.setting("device").text.value_or(kHostDevice));
+  if (!parsed) return config.reject("device", parsed.error().message, parsed.error().hint);
+  name = std::move(parsed).value();
+  return {};
+}
+
 OptionSpec device_option() {
   return {
       .name = "device",
@@ -29,6 +43,26 @@ OptionSpec device_option() {
       .default_text = kHostDevice,
       .help = "What workers compute on: cpu, cuda (one GPU each), cuda:N (that one), or auto (GPUs if there are any)",
       .on_resume = OnResume::kMayChange};
+}
+
+OptionSpec transport_option() {
+  return {.name = "transport",
+          .value_name = "T",
+          .default_text = kAnyTransport,
+          .help =
+              "How tensors travel between GPUs: host (through pinned memory, over the wire between the hosts), or "
+              "auto (the fastest that all workers have, which is host)",
+          .on_resume = OnResume::kMayChange};
+}
+
+Outcome read_transport(const Config& config, std::string& transport) {
+  const std::string text = config.setting("transport").text.value_or(kAnyTransport);
+  if (text == "nccl") return config.reject("transport", "no program uses NCCL yet", "use host or auto");
+  if (text != kHostTransport && text != kAnyTransport) {
+    return config.reject("transport", "is no transport", "use host or auto");
+  }
+  transport = kHostTransport;
+  return {};
 }
 
 }  // namespace everstep::launcher

@@ -81,6 +81,7 @@ Options plan_options() {
        .on_resume = OnResume::kMayChange,
        .called_elsewhere = {"nproc-per-node", "num-workers", "gpus"}},
       device_option(),
+      transport_option(),
       {.name = "pipelines",
        .value_name = "P",
        .help = "What schedule and depth must come to",

@@ -140,18 +140,16 @@ TrainRequest read_train_request(const Config& config, std::int64_t host_memory_b
   request.workers = reader.integer("workers", 1, kMostLocalWorkers);
   failure = reader.failure();
   if (failure) return request;
-  const auto device = parse_device(config.setting("device").text.value_or(kHostDevice));
-  if (!device) {
-    failure = config.reject("device", device.error().message, device.error().hint);
-    return request;
-  }
-  if (device->kind == kAnyDevice) {
+  DeviceName device;
+  failure = read_device_name(config, device);
+  if (!failure && device.kind == kAnyDevice) {
     failure = config.reject("device", "only everstep train and everstep resume look for devices", "name the kind");
-    return request;
   }
-  request.device = device->kind;
+  if (!failure) failure = read_transport(config, request.transport);
+  if (failure) return request;
+  request.device = device.kind;
   // One host: its workers share its memory.
-  const Device reckoned = device->is_host() ? cpu_device(host_memory_bytes / request.workers) : gpu_device();
+  const Device reckoned = device.is_host() ? cpu_device(host_memory_bytes / request.workers) : gpu_device();
   PlanRequest plan = read_plan_request(config, reckoned, kMostLocalWorkers, failure);
   if (failure) return request;
   request.plan = std::move(plan.wishes);

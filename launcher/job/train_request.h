@@ -44,7 +44,8 @@ struct TrainRequest {
   std::optional<Emulation> emulation;
 
   int workers = 1;
-  std::string device = "cpu";  // the kind of device that all workers of the job compute on
+  std::string device = "cpu";      // the kind of device that all workers of the job compute on
+  std::string transport = "host";  // how tensors travel between devices: see read_transport()
   scheduler::PlanOptions plan;
   std::optional<int> pipelines;
   std::vector<ForcedShape> shapes;  // by number of workers

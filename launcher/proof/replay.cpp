@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "launcher/cli/progress_line.h"
+#include "launcher/job/device_options.h"
 #include "launcher/job/stored_model.h"
 #include "launcher/proof/replay_history.h"
 #include "launcher/proof/stored_request.h"
@@ -26,6 +27,12 @@ std::string place_text(Position position, int window) {
   const std::int64_t inside = position.value % window;
   return "step " + std::to_string(position.value / window) +
          (inside == 0 ? "" : " and " + counted(inside, "minibatch", "minibatches"));
+}
+
+// What was computed on the CPU does not say so.
+storage::Settings with_device(storage::Settings provenance) {
+  if (setting_of(provenance, "device").empty()) provenance.emplace_back("device", kHostDevice);
+  return provenance;
 }
 
 class Replay {
@@ -135,8 +142,9 @@ class Replay {
 
   std::string possible_reason() const {
     std::string text;
-    for (const auto& [name, here] : request_.provenance) {
-      const std::string_view there = setting_of(history_.end.manifest.provenance, name);
+    const storage::Settings facts_there = with_device(history_.end.manifest.provenance);
+    for (const auto& [name, here] : with_device(request_.provenance)) {
+      const std::string_view there = setting_of(facts_there, name);
       if (there.empty() || there == here) continue;
       if (!text.empty()) text += ", ";
       text.append(name).append(" was ").append(there).append(" and is ").append(here).append(" here");

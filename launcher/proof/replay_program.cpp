@@ -1,22 +1,37 @@
 #include "launcher/proof/replay_program.h"
 
+#include <memory>
 #include <utility>
 
+#include "base/log_line.h"
 #include "launcher/cli/command_program.h"
 #include "launcher/job/job_directory.h"
 #include "launcher/proof/replay.h"
 #include "launcher/proof/replay_spec.h"
 #include "launcher/worker/stage_hooks.h"
+#include "launcher/worker/worker_device.h"
 #include "launcher/worker/worker_process.h"
 #include "trainer/torch/torch_stage.h"
 
 namespace everstep::launcher {
 namespace {
 
-trainer::TrainHooks hooks_of(const TrainRequest& asked) {
-  trainer::TrainHooks hooks;
-  add_stage_hooks(asked, {}, hooks);
-  return hooks;
+// As `everstep train` chooses, of the devices of this host.
+Outcome open_device(const Config& config, Streams& streams, WorkerDevice& device) {
+  DeviceName name;
+  if (auto failure = read_device_name(config, name)) return failure;
+  const bool any = name.kind == kAnyDevice;
+  auto opened = WorkerDevice::open(any ? DeviceName{"cuda"} : name);
+  if (!opened && !any) return config.blame("device", opened.error());
+  LogLine chosen("device_chosen");
+  if (opened) {
+    device = std::move(opened).value();
+    chosen.add("device", device.text());
+  } else {
+    chosen.add("device", kHostDevice).add("reason", opened.error().line());
+  }
+  if (any) print_event(streams, chosen.text());
+  return {};
 }
 
 std::optional<std::int64_t> read_step(const Config& config, Values& values, std::string_view name) {
@@ -34,7 +49,16 @@ Outcome run(const Config& config, Streams& streams) {
   OpenedJob job;
   if (auto failure = open_job_directory(config, values, job)) return failure;
   trainer::prepare_torch(kTorchThreads);  // as every worker has
-  request.provenance = {{"kernels", trainer::cpu_capability()}, {"libtorch", trainer::torch_version()}};
+  WorkerDevice device;
+  if (auto failure = open_device(config, streams, device)) return failure;
+  request.provenance = device.provenance();
+  const auto memory = device.make_memory();
+  const auto hooks_of = [&memory](const TrainRequest& asked) {
+    trainer::TrainHooks hooks;
+    add_stage_hooks(asked, {}, hooks);
+    hooks.device = memory.get();
+    return hooks;
+  };
   const auto report = replay(*job.store, request, hooks_of, streams);
   if (!report && report.error().code == ErrorCode::kNotFound) return Failure(report.error(), ExitCode::kUsage);
   if (!report) return report.error();

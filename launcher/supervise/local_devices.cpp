@@ -1,8 +1,9 @@
 #include "launcher/supervise/local_devices.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <numeric>
 #include <optional>
 
@@ -32,6 +33,12 @@ constexpr std::chrono::minutes kAnswerPatience{2};
 // The rest is for what a runtime needs for itself, and for gaps between tensors.
 constexpr double kUsableMemory = 0.9;
 
+std::string_view last_line(std::string_view text) {
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  const std::size_t before = text.rfind('\n');
+  return before == std::string_view::npos ? text : text.substr(before + 1);
+}
+
 std::optional<std::string> text_of(const storage::Json& object, std::string_view name) {
   const storage::Json* found = object.find(name);
   const auto* text = found == nullptr ? nullptr : std::get_if<std::string>(&found->value());
@@ -43,9 +50,7 @@ std::string counted(const std::string& kind, std::size_t count) {
 }
 
 Outcome take_device(const Config& config, DeviceName& name) {
-  auto parsed = parse_device(config.setting("device").text.value_or(kHostDevice));
-  if (!parsed) return config.reject("device", parsed.error().message, parsed.error().hint);
-  name = std::move(parsed).value();
+  if (auto failure = read_device_name(config, name)) return failure;
   if (name.is_host() || name.kind == kAnyDevice || !config.is_set("emulate")) return {};
   return config.reject("device", "does not go with --emulate, which computes nothing", "leave one of the two out");
 }
@@ -76,10 +81,13 @@ Outcome take_workers(Config& config, const DeviceName& name, LocalDevices& devic
 
 }  // namespace
 
-Result<Devices> parse_device_list(std::string_view text) {
-  while (text.ends_with('\n')) text.remove_suffix(1);
-  const std::size_t line = text.rfind('\n');
-  const auto answer = storage::parse_json(line == std::string_view::npos ? text : text.substr(line + 1));
+Result<Devices> parse_device_list(std::string_view text, bool ended_well) {
+  const std::string_view last = last_line(text);
+  if (!ended_well) {
+    return Error{ErrorCode::kUnavailable, "everstep-worker cannot look for devices: " + std::string(last),
+                 "docs/gpu.md says which libraries it needs"};
+  }
+  const auto answer = storage::parse_json(last);
   const Error garbled{ErrorCode::kInternal, "everstep-worker did not say what devices there are", "please report it"};
   if (!answer) return garbled;
   if (const auto error = text_of(*answer, "error")) return not_found(*error, text_of(*answer, "hint").value_or(""));
@@ -102,19 +110,26 @@ std::string LocalDevices::device_of(int seat) const {
 }
 
 Result<Devices> ask_worker_program(const std::string& kind) {
-  const std::filesystem::path answer =
-      std::filesystem::temp_directory_path() / ("everstep-devices-" + std::to_string(::getpid()));
-  std::error_code ignored;
-  std::filesystem::remove(answer, ignored);
+  // A directory of our own, where nobody else can put anything.
+  std::string directory = (std::filesystem::temp_directory_path() / "everstep-devices-XXXXXX").string();
+  if (::mkdtemp(directory.data()) == nullptr) {
+    return Error{ErrorCode::kUnavailable, "cannot make a directory like " + directory, "TMPDIR names another place"};
+  }
+  const auto remove = [](const std::string* made) {
+    std::error_code ignored;
+    std::filesystem::remove_all(*made, ignored);
+  };
+  const std::unique_ptr<const std::string, decltype(remove)> removed(&directory, remove);
+  const std::filesystem::path answer = std::filesystem::path(directory) / "answer";
   auto child = ChildProcess::start({sibling_program("everstep-worker"), std::string(kDeviceListRole), kind}, answer);
   if (!child) return child.error();
   const bool has_ended = child->ends_within(kAnswerPatience);
-  const auto text = read_file(answer, kLongestAnswer);
-  std::filesystem::remove(answer, ignored);
   if (!has_ended) {
     return Error{ErrorCode::kUnavailable, "the driver of " + kind + " does not answer", "look at its log, or restart"};
   }
-  return text ? parse_device_list(*text) : Result<Devices>(text.error());
+  const auto text = read_file(answer, kLongestAnswer);
+  if (!text) return text.error();
+  return parse_device_list(*text, child->wait_status() == 0);
 }
 
 Outcome find_devices(Config& config, ListDevices list, Streams& streams, LocalDevices& devices) {

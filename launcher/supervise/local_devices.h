@@ -11,8 +11,9 @@
 
 namespace everstep::launcher {
 
-// What `everstep-worker devices` printed. Its error is the one that it tells.
-Result<std::vector<trainer::DeviceFacts>> parse_device_list(std::string_view text);
+// What `everstep-worker devices` printed, and whether it ended well. The error is the one that it tells; of a program
+// that could not even start, what it or the loader said last.
+Result<std::vector<trainer::DeviceFacts>> parse_device_list(std::string_view text, bool ended_well = true);
 
 // The devices of this host that a run may use.
 struct LocalDevices {

@@ -1,52 +1,63 @@
 #include "launcher/worker/compute_watch.h"
 
+#include <deque>
 #include <utility>
+
+#include "trainer/model/wrapped_stage.h"
 
 namespace everstep::launcher {
 namespace {
 
-class WatchedStage final : public trainer::StageCompute {
+using trainer::DeviceMemory;
+using trainer::DeviceSpan;
+using trainer::StageOp;
+
+// What the ops of one stage take on their device. Of the training thread.
+class OpsOnDevice {
  public:
-  WatchedStage(ComputeWatch& watch, std::unique_ptr<trainer::StageCompute> stage)
-      : watch_(watch), stage_(std::move(stage)) {}
+  explicit OpsOnDevice(ComputeWatch& watch) : watch_(watch) {}
 
-  Result<Output> forward(Position position, trainer::Buffer input) override {
-    watch_.begin(position.value);
-    auto output = stage_->forward(position, std::move(input));
-    watch_.end();
-    return output;
+  void run(DeviceMemory& device, const std::function<void()>& op) {
+    count_ended();
+    auto span = device.begin_span();
+    op();
+    if (!span) return;  // it is the host
+    span->end();
+    spans_.push_back(std::move(span));
+    device.mark();  // whoever made the device is told of it
   }
-
-  Result<trainer::Buffer> backward(Position position, trainer::Buffer output_gradient, int parity) override {
-    watch_.begin();
-    auto gradient = stage_->backward(position, std::move(output_gradient), parity);
-    watch_.end();
-    return gradient;
-  }
-
-  Result<Output> evaluate(std::int64_t index, trainer::Buffer input) override {
-    watch_.begin();
-    auto output = stage_->evaluate(index, std::move(input));
-    watch_.end();
-    return output;
-  }
-
-  trainer::Noted<bool> take_overflow(int parity) override { return stage_->take_overflow(parity); }
 
  private:
+  void count_ended() {
+    while (!spans_.empty()) {
+      const auto length = spans_.front()->length();
+      if (!length) return;
+      watch_.took(*length);
+      spans_.pop_front();
+    }
+  }
+
   ComputeWatch& watch_;
-  std::unique_ptr<trainer::StageCompute> stage_;
+  std::deque<std::unique_ptr<DeviceSpan>> spans_;
 };
 
 }  // namespace
 
-std::unique_ptr<trainer::StageCompute> ComputeWatch::watch(std::unique_ptr<trainer::StageCompute> stage) {
-  return std::make_unique<WatchedStage>(*this, std::move(stage));
+std::unique_ptr<trainer::StageCompute> ComputeWatch::watch(std::unique_ptr<trainer::StageCompute> stage,
+                                                           DeviceMemory* device) {
+  const auto ops = std::make_shared<OpsOnDevice>(*this);
+  return wrap_ops(std::move(stage),
+                  [this, device, ops](StageOp op, Position position, const std::function<void()>& run) {
+                    op == StageOp::kForward ? begin(position.value) : begin();
+                    device != nullptr ? ops->run(*device, run) : run();
+                    end();
+                  });
 }
 
-bool ComputeWatch::makes_progress() const {
+bool ComputeWatch::makes_progress() {
   const Tick begun = begun_;
-  return begun == 0 || now_() - begun <= std::max(kShortestLimit, kPatience * longest_);
+  const Tick limit = std::max(kShortestLimit, kPatience * longest_);
+  return (begun == 0 || now_() - begun <= limit) && device_.longest_wait() <= limit;
 }
 
 void ComputeWatch::begin(std::int64_t position) {
@@ -56,7 +67,7 @@ void ComputeWatch::begin(std::int64_t position) {
 
 void ComputeWatch::end() {
   last_end_ = now_();
-  longest_ = std::max(longest_.load(), last_end_ - begun_);
+  took(last_end_ - begun_);
   begun_ = 0;
 }
 

@@ -98,7 +98,7 @@ class ElasticWorker {
     auto device = WorkerDevice::open(job_->device);
     if (!device) return device.error();
     device_ = std::move(device).value();
-    log_event(LogLine("device").add("device", device_.text()).text());
+    log_event(LogLine("device").add("device", device_.text()).add("transport", job_->request.transport).text());
     EVERSTEP_TRY(check_address());
     EVERSTEP_TRY(listen());
     const trainer::TrainOptions& options = job_->request.options;

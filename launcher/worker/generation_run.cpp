@@ -287,7 +287,7 @@ Result<trainer::TrainResult> GenerationRun::train_from(std::optional<trainer::Mo
   } else if (start_.generation.origin.kind == Origin::Kind::kCheckpoint) {
     EVERSTEP_TRY(restore_checkpoint(options, hooks));
   }
-  return ground_.device.train(options, ground_.data, *start_.connection.transport, hooks);
+  return ground_.device.train(options, ground_.data, *start_.connection.transport, hooks, &ground_.watch.device());
 }
 
 // What the generation says about gradients that must not be applied.
@@ -358,8 +358,8 @@ trainer::TrainHooks GenerationRun::hooks() {
   add_stage_hooks(ground_.request, plan(), hooks);
   hooks.make_stage = [this, make = hooks.make_stage](const trainer::StageRequest& stage) {
     auto made = make(stage);
-    if (ground_.slowdown > 1) made = make_slowed_stage(std::move(made), ground_.slowdown);
-    return ground_.watch.watch(std::move(made));
+    if (ground_.slowdown > 1) made = make_slowed_stage(std::move(made), ground_.slowdown, stage.device);
+    return ground_.watch.watch(std::move(made), stage.device);
   };
   return hooks;
 }

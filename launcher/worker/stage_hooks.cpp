@@ -3,15 +3,17 @@
 #include <utility>
 
 #include "launcher/job/train_plan.h"
-#include "launcher/worker/paced_stage.h"
-#include "launcher/worker/spoilt_stage.h"
-#include "launcher/worker/told_weights.h"
 #include "trainer/emulated/emulated_stage.h"
 #include "trainer/torch/torch_stage.h"
 #include "trainer/xxhash/byte_hash.h"
 
 namespace everstep::launcher {
 namespace {
+
+std::function<MakeStage(MakeStage)>& change_of_stages() {
+  static std::function<MakeStage(MakeStage)> change;
+  return change;
+}
 
 void emulate(const TrainRequest& request, const scheduler::Plan& plan, trainer::TrainHooks& hooks) {
   const Emulation& emulation = *request.emulation;
@@ -38,6 +40,8 @@ void compute(const trainer::ModelConfig& model, trainer::TrainHooks& hooks) {
 
 }  // namespace
 
+void change_stages(std::function<MakeStage(MakeStage)> change) { change_of_stages() = std::move(change); }
+
 void add_stage_hooks(const TrainRequest& request, const scheduler::Plan& plan, trainer::TrainHooks& hooks) {
   hooks.hash_weights = trainer::byte_hash;
   if (request.emulation) {
@@ -45,9 +49,7 @@ void add_stage_hooks(const TrainRequest& request, const scheduler::Plan& plan, t
   } else {
     compute(request.options.model, hooks);
   }
-#ifdef EVERSTEP_TEST_FAULTS
-  hooks.make_stage = telling_weights_as_asked(paced_as_asked(spoilt_as_asked(std::move(hooks.make_stage))));
-#endif
+  if (const auto& change = change_of_stages()) hooks.make_stage = change(std::move(hooks.make_stage));
 }
 
 Result<std::unique_ptr<trainer::DataSource>> open_training_data(const TrainRequest& request) {

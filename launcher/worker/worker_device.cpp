@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <memory>
+#include <utility>
 
 #include "trainer/staging/staged_transport.h"
 #include "trainer/torch/devices.h"
@@ -54,10 +56,20 @@ storage::Settings WorkerDevice::provenance() const {
   return facts;
 }
 
+std::unique_ptr<trainer::DeviceMemory> WorkerDevice::make_memory(trainer::DeviceMemory::OnMark on_mark) const {
+  return name_.is_host() ? nullptr : trainer::make_device_memory(name_.kind, *name_.number, std::move(on_mark));
+}
+
 Result<trainer::TrainResult> WorkerDevice::train(const trainer::TrainOptions& options, const trainer::DataSource& data,
-                                                 trainer::Transport& transport, trainer::TrainHooks hooks) const {
+                                                 trainer::Transport& transport, trainer::TrainHooks hooks,
+                                                 DeviceWork* work) const {
   if (name_.is_host()) return trainer::train(options, data, transport, hooks);
-  const auto memory = trainer::make_device_memory(name_.kind, *name_.number);
+  // Forgotten last: what is made below waits for the device when it ends.
+  const auto forget = [](DeviceWork* done) { done->forget(); };
+  const std::unique_ptr<DeviceWork, decltype(forget)> forgotten(work, forget);
+  const auto memory = make_memory([work](trainer::DeviceMemory::Work kind, const trainer::Mark& mark) {
+    if (work != nullptr) work->given(kind, mark);
+  });
   const auto staged = make_staged_transport(transport, *memory);
   hooks.device = memory.get();
   auto result = trainer::train(options, data, *staged, hooks);

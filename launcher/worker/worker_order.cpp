@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::string_view kSupervised = "supervised";
 constexpr std::string_view kDevice = "device";
+constexpr std::string_view kTransport = "transport";
 
 CommandSpec program_spec() {
   CommandSpec spec;
@@ -44,7 +45,8 @@ Result<std::string> own_data_digest(const TrainRequest& request) {
 // The settings of the job with what this host has otherwise, and one that read_train_request cannot do without.
 std::vector<Setting> host_settings(const Config& order) {
   std::vector<Setting> settings = order.settings;
-  std::erase_if(settings, [](const Setting& setting) { return setting.name == kDevice; });  // see device_for()
+  // See device_for(). Transports need no such function: all that can be asked for come to the same.
+  std::erase_if(settings, [](const Setting& one) { return one.name == kDevice || one.name == kTransport; });
   settings.push_back({"workers", "1", Source::kDefault, 0});
   return settings;
 }
@@ -76,6 +78,9 @@ std::vector<OptionSpec> worker_order_options() {
                      .value_name = "D",
                      .help = "What to compute on: cuda:N for one of several GPUs; if not set, the first device of the "
                              "kind that the job has"});
+  options.push_back({.name = std::string(kTransport),
+                     .value_name = "T",
+                     .help = "How tensors travel between GPUs: host, or auto; if not set, as the job says"});
   options.push_back({.name = "slowdown",
                      .value_name = "X",
                      .default_text = "1",
@@ -102,6 +107,7 @@ WorkerOrder read_worker_order(const Config& config, Outcome& failure) {
     if (!device && !failure) failure = config.reject(kDevice, device.error().message, device.error().hint);
     if (device && device->kind != kAnyDevice) order.device = *device;
   }
+  if (std::string unused; !failure) failure = read_transport(config, unused);
   order.slowdown = values.number("slowdown", {.min = 1, .max = 1000});
   if (!failure) failure = values.failure();
   for (const auto& [option, what] : {std::pair("name", "worker"), std::pair("host-name", "host")}) {

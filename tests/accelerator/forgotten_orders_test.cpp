@@ -1,19 +1,16 @@
 // Negative controls: one order between streams, or between the device and the host, is forgotten in a run that is right
 // otherwise. The checker notices, whatever the timing.
-#include <functional>
-#include <map>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <c10/core/StreamGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <gtest/gtest.h>
 
 #include "tests/accelerator/device_runs.h"
+#include "tests/accelerator/forgetful_memory.h"
 #include "tests/accelerator/prepared_device.h"
 #include "tests/trainer/loop/training_support.h"
+#include "tests/trainer/socket/loopback_workers.h"
 
 namespace everstep::accelerator {
 namespace {
@@ -22,108 +19,12 @@ using namespace everstep::trainer;
 using scheduler::ModelFamily;
 using scheduler::ScheduleKind;
 
-// The real memory, whose every step a test may take wrongly.
-class Forgetful : public TorchDeviceMemory {
- public:
-  Forgetful() : TorchDeviceMemory(prepared_device()), side_(prepared_device_stream()) {}
-
- protected:
-  // Runs on a stream that nothing orders.
-  template <typename Function>
-  void aside(Function function) {
-    const c10::StreamGuard guard(side_);
-    function();
-  }
-
- private:
-  static c10::Stream prepared_device_stream() {
-    return c10::impl::VirtualGuardImpl(prepared_device().type()).getStreamFromGlobalPool(prepared_device());
-  }
-
-  c10::Stream side_;
-};
-
-class CopiesBeforeItIsComputed final : public Forgetful {
-  void begin_after_compute(const c10::Stream&) override {}
-};
-
-class ReleasesWhatIsBeingCopied final : public Forgetful {
-  void keep_for(const Buffer&, const c10::Stream&) override {}
-};
-
-class OverwritesWhatIsBeingCopied final : public Forgetful {
-  void compute_after_copies_of(const Buffer&) override {}
-};
-
-// The host believes that a copy of that many bytes has come.
-template <DeviceMemory::Lane kLane>
-class ReadsTooEarly final : public Forgetful {
-  Mark copy_out(const Buffer& to, const Buffer& from, Lane lane) override {
-    Mark mark = Forgetful::copy_out(to, from, lane);
-    const bool is_of_the_record = from.size < kSmallestTensor;
-    return lane == kLane && !is_of_the_record ? nullptr : mark;
-  }
-
- public:
-  static constexpr std::size_t kSmallestTensor = 4096;  // what travels between two stages of the tiny model
-};
-
-class ReadsTheRecordTooEarly final : public Forgetful {
-  Mark copy_out(const Buffer& to, const Buffer& from, Lane lane) override {
-    Mark mark = Forgetful::copy_out(to, from, lane);
-    return from.size < ReadsTooEarly<Lane::kWire>::kSmallestTensor ? nullptr : mark;
-  }
-};
-
-// One buffer for all receives and sends of a size, which the device may not have read yet.
-class UsesStagingAgain final : public Forgetful {
-  Buffer allocate_pinned(std::size_t bytes) override {
-    std::vector<Buffer>& known = known_[bytes];
-    if (known.size() < 2) known.push_back(Forgetful::allocate_pinned(bytes));
-    return known[next_++ % known.size()];
-  }
-
-  std::map<std::size_t, std::vector<Buffer>> known_;
-  std::size_t next_ = 0;
-};
-
-class ZeroesTooEarly final : public Forgetful {
-  void zero(const Buffer& buffer) override {
-    aside([&] { Forgetful::zero(buffer); });
-  }
-};
-
-class SwapsTooEarly final : public Forgetful {
-  void swap(const Buffer& a, const Buffer& b) override {
-    aside([&] { Forgetful::swap(a, b); });
-  }
-};
-
-class CopiesInTooEarly final : public Forgetful {
-  void copy(const Buffer& to, const Buffer& from) override {
-    aside([&] { Forgetful::copy(to, from); });
-  }
-};
-
-class AddsTooEarly final : public Forgetful {
-  void add_sums(Accumulation accumulation, const Buffer& target, const Buffer& addend) override {
-    aside([&] { Forgetful::add_sums(accumulation, target, addend); });
-  }
-};
-
-class StepsTooEarly final : public Forgetful {
-  void adamw(Accumulation accumulation, const kernels::AdamWConstants& constants,
-             const AdamWBuffers& buffers) override {
-    aside([&] { Forgetful::adamw(accumulation, constants, buffers); });
-  }
-};
-
-class NotesTooEarly final : public Forgetful {
-  Noted<double> sum_of_squares(Accumulation accumulation, const Buffer& gradient) override {
-    Noted<double> noted;
-    aside([&] { noted = Forgetful::sum_of_squares(accumulation, gradient); });
-    return noted;
-  }
+// What a run has besides frames, reduces and stashed weights.
+struct RunKind {
+  bool guards = true;
+  bool saves = true;
+  bool over_sockets = false;
+  bool alone = false;  // one worker: no frames either
 };
 
 // A sink that is content with any bytes, as long as they have come.
@@ -141,59 +42,84 @@ class LooksAtBytes final : public CheckpointSink {
   int sum_ = 0;
 };
 
-// A run that has everything: frames, reduces, copies of guards, checkpoints, stashed weights.
-std::string mistakes_of(const MakeMemory& make_memory) {
-  const TestPlan plan{ScheduleKind::kAmdp, 4, 1, 8};
+// Tells what the checker found, or else why the run failed.
+std::string mistakes_of(const MakeMemory& make_memory, const RunKind& kind = {}) {
+  const TestPlan plan =
+      kind.alone ? TestPlan{ScheduleKind::kOneFOneB, 1, 1, 8} : TestPlan{ScheduleKind::kAmdp, 4, 1, 8};
   TrainOptions options = under_plan(tiny_training(ModelFamily::kGpt, 3), plan);
   options.steps = 3;
   options.stash = true;
-  options.checkpoints.every_updates = 1;
+  options.checkpoints.every_updates = kind.saves ? 1 : 0;
   const auto placement = scheduler::Placement::make(plan.kind, plan.depth).value();
-  for (int stage = 0; stage < placement.stages(); ++stage) {
+  for (int stage = 0; kind.guards && stage < placement.stages(); ++stage) {
     options.guards.push_back({(placement.owner_of(stage) + 1) % plan.depth});
   }
   std::vector<StateCopies> copies(4);
   std::vector<LooksAtBytes> sinks(4);
   RunChanges changes;
   changes.change_hooks = [&](int worker, TrainHooks& hooks) {
-    hooks.copies = &copies[static_cast<std::size_t>(worker)];
-    hooks.checkpoints = &sinks[static_cast<std::size_t>(worker)];
+    if (kind.guards) hooks.copies = &copies[static_cast<std::size_t>(worker)];
+    if (kind.saves) hooks.checkpoints = &sinks[static_cast<std::size_t>(worker)];
   };
+  if (kind.over_sockets) {
+    changes.make_transports = [](int workers) { return make_socket_transports(workers); };
+  }
   const auto data = shipped_corpus(options.model);
   forget_mistakes();
-  (void)run_in_threads(options, *data, on_device(changes, make_memory));
-  return race_report();
+  const auto runs = run_in_threads(options, *data, on_device(changes, make_memory));
+  const std::string races = race_report();
+  return races.empty() && !runs ? runs.error().line() : races;
 }
 
-template <typename Memory>
-MakeMemory all_have() {
-  return [](int) { return std::make_unique<Memory>(); };
-}
+constexpr RunKind kOnlyFrames{.guards = false, .saves = false};
+constexpr RunKind kOnlyGuards{.saves = false};
+constexpr RunKind kOnlySaves{.guards = false};
+constexpr RunKind kOverSockets{.over_sockets = true};
+constexpr RunKind kAlone{.guards = false, .saves = false, .alone = true};
 
-TEST(ForgottenOrders, AreNoneInTheRealMemory) { EXPECT_EQ(mistakes_of(plain_memory), ""); }
+TEST(ForgottenOrders, AreNoneInTheRealMemory) {
+  for (const RunKind& kind : {RunKind{}, kOnlyFrames, kOnlyGuards, kOnlySaves, kOverSockets, kAlone}) {
+    EXPECT_EQ(mistakes_of(plain_memory, kind), "");
+  }
+}
 
 struct Control {
   const char* name;
   MakeMemory memory;
+  RunKind run{};
 };
 
 class ForgottenOrder : public testing::TestWithParam<Control> {};
 
-TEST_P(ForgottenOrder, IsNoticed) { EXPECT_NE(mistakes_of(GetParam().memory), ""); }
+TEST_P(ForgottenOrder, IsNoticed) { EXPECT_NE(mistakes_of(GetParam().memory, GetParam().run), ""); }
 
 INSTANTIATE_TEST_SUITE_P(
     Device, ForgottenOrder,
     testing::Values(Control{"CopyOutAfterCompute", all_have<CopiesBeforeItIsComputed>()},
                     Control{"ReleaseAfterCopyOut", all_have<ReleasesWhatIsBeingCopied>()},
                     Control{"OverwriteAfterCopyOut", all_have<OverwritesWhatIsBeingCopied>()},
-                    Control{"SendAfterCopyOut", all_have<ReadsTooEarly<DeviceMemory::Lane::kWire>>()},
-                    Control{"SaveAfterCopyOut", all_have<ReadsTooEarly<DeviceMemory::Lane::kBulk>>()},
+                    Control{"SendAfterCopyOut", all_have<ReadsTooEarly<DeviceMemory::Lane::kWire>>(), kOnlyFrames},
+                    Control{"GuardAfterCopyOut", all_have<ReadsTooEarly<DeviceMemory::Lane::kBulk>>(), kOnlyGuards},
+                    Control{"SaveAfterCopyOut", all_have<ReadsTooEarly<DeviceMemory::Lane::kBulk>>(), kOnlySaves},
+                    Control{"FetchAfterCopyOut", all_have<FetchesTooEarly>(), kAlone},
+                    Control{"InitialWeights", all_have<CopiesInTooEarly>(), kAlone},
                     Control{"RecordAfterCopyOut", all_have<ReadsTheRecordTooEarly>()},
                     Control{"StagingAfterCopyIn", all_have<UsesStagingAgain>()},
                     Control{"Zero", all_have<ZeroesTooEarly>()}, Control{"Swap", all_have<SwapsTooEarly>()},
                     Control{"CopyIn", all_have<CopiesInTooEarly>()}, Control{"Add", all_have<AddsTooEarly>()},
                     Control{"Step", all_have<StepsTooEarly>()}, Control{"Note", all_have<NotesTooEarly>()}),
     [](const auto& test) { return test.param.name; });
+
+// The kernel reads and writes pinned memory then. It refuses what a copy is still at work on, so that the run fails.
+INSTANTIATE_TEST_SUITE_P(OverSockets, ForgottenOrder,
+                         testing::Values(Control{"SendAfterCopyOut",
+                                                 all_have<ReadsTooEarly<DeviceMemory::Lane::kWire>>(), kOverSockets},
+                                         Control{"GuardAfterCopyOut",
+                                                 all_have<ReadsTooEarly<DeviceMemory::Lane::kBulk>>(),
+                                                 {.saves = false, .over_sockets = true}},
+                                         Control{"StagingAfterCopyIn", all_have<UsesStagingAgain>(), kOverSockets},
+                                         Control{"CopyIn", all_have<CopiesInTooEarly>(), kOverSockets}),
+                         [](const auto& test) { return test.param.name; });
 
 // As a minibatch is uploaded.
 TEST(ForgottenOrders, OfAnUploadAreNoticed) {

@@ -12,6 +12,7 @@
 #include "tests/accelerator/prepared_device.h"
 #include "tests/trainer/loop/comparison.h"
 #include "tests/trainer/loop/training_support.h"
+#include "tests/trainer/socket/loopback_workers.h"
 
 namespace everstep::accelerator {
 namespace {
@@ -19,6 +20,10 @@ namespace {
 using namespace everstep::trainer;
 using scheduler::ModelFamily;
 using scheduler::ScheduleKind;
+
+// Its first update makes weights whose gradients cannot be represented.
+const LearningRate kBursting{
+    .peak = 1e30, .floor = 1e30, .decay = Decay::kCosine, .warmup_samples = 0, .total_samples = 300};
 
 TrainOptions training(ModelFamily family, const TestPlan& plan) {
   TrainOptions options = under_plan(tiny_training(family, std::max(2, plan.depth - 1)), plan);
@@ -118,12 +123,36 @@ TEST(TrainingOnDevice, ComparesReplicas) {
   EXPECT_EQ(race_report(), "");
 }
 
+TEST(TrainingOnDevice, HasTheCpusBitsOverSockets) {
+  const TrainOptions options = training(ModelFamily::kGpt, {ScheduleKind::kAmdp, 4, 1, 8});
+  const auto data = shipped_corpus(options.model);
+  forget_mistakes();
+  RunChanges over_sockets;
+  over_sockets.make_transports = [](int workers) { return make_socket_transports(workers); };
+  const auto runs = run_in_threads(options, *data, on_device(over_sockets));
+  EXPECT_EQ(difference_between(run_in_threads(options, *data), runs), "");
+  EXPECT_EQ(race_report(), "");
+}
+
+TEST(TrainingOnDevice, SkipsTheWindowsThatTheCpuSkips) {
+  TrainOptions options = training(ModelFamily::kGpt, {ScheduleKind::kAmdp, 2, 1, 4});
+  options.anomalies.stops = false;
+  options.adam.clip_norm = 0;
+  options.learning_rate = kBursting;
+  const auto data = shipped_corpus(options.model);
+  forget_mistakes();
+  const auto expected = run_in_threads(options, *data);
+  ASSERT_TRUE(expected.ok());
+  EXPECT_GT(expected->front().skipped, 0);
+  EXPECT_EQ(difference_between(expected, run_in_threads(options, *data, on_device())), "");
+  EXPECT_EQ(race_report(), "");
+}
+
 // What cannot be represented is known at the exchange, and whose minibatch it was.
 TEST(TrainingOnDevice, FindsTheMinibatchThatOverflowed) {
   TrainOptions options = training(ModelFamily::kGpt, {ScheduleKind::kAmdp, 2, 1, 4});
   options.adam.clip_norm = 0;
-  options.learning_rate = {
-      .peak = 1e30, .floor = 1e30, .decay = Decay::kCosine, .warmup_samples = 0, .total_samples = 300};
+  options.learning_rate = kBursting;
   const auto data = shipped_corpus(options.model);
   const auto anomaly_of = [&](const RunChanges& base) {
     std::optional<Anomaly> found;

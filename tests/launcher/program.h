@@ -48,8 +48,8 @@ class RunningProgram {
   pid_t pid_;
 };
 
-// Variables for a job whose workers rest between two ops (launcher/worker/paced_stage.h), so that several jobs can run
-// at once; and these.
+// Variables for a job whose workers rest between two ops (tests/launcher/worker/paced_stage.h), so that several jobs
+// can run at once; and these.
 std::vector<std::string> paced(std::vector<std::string> environment = {});
 
 // Adds options; those of the same name go.

@@ -190,10 +190,9 @@ void cross_entropy_op(const Tensor& loss, const Tensor& log_probabilities, const
 
 void cross_entropy_backward_op(const Tensor& gradient, const Tensor& log_probabilities, const Tensor& labels,
                                double weight) {
-  Tensor result = gradient;
-  at::exp_out(result, log_probabilities);
   launch_on(gradient, [&](cudaStream_t stream) {
-    cross_entropy_backward(mutable_data<float>(gradient), logits_of(log_probabilities, labels), weight, stream);
+    cross_entropy_backward(mutable_data<float>(gradient), data<float>(log_probabilities),
+                           logits_of(log_probabilities, labels), weight, stream);
   });
 }
 

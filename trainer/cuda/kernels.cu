@@ -261,9 +261,10 @@ void cross_entropy(float* loss, const float* log_probabilities, const Logits& lo
   mean_cross_entropy<<<1, kThreads, 0, stream>>>(term, logits, loss);
 }
 
-void cross_entropy_backward(float* gradient, const Logits& logits, double weight, cudaStream_t stream) {
+void cross_entropy_backward(float* gradient, const float* log_probabilities, const Logits& logits, double weight,
+                            cudaStream_t stream) {
   if (logits.rows == 0) return;
-  const kernels::EntropyGradient make{gradient, logits.labels, logits.classes, 0.0F};
+  const kernels::EntropyGradient make{log_probabilities, logits.labels, gradient, logits.classes, 0.0F};
   entropy_gradients<<<blocks_for(logits.rows, 1), kThreads, 0, stream>>>(make, logits, weight);
 }
 

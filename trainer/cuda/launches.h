@@ -75,8 +75,7 @@ struct Logits {
   std::int64_t classes;
 };
 void cross_entropy(float* loss, const float* log_probabilities, const Logits& logits, cudaStream_t stream);
-
-// `gradient` holds the probabilities before.
-void cross_entropy_backward(float* gradient, const Logits& logits, double weight, cudaStream_t stream);
+void cross_entropy_backward(float* gradient, const float* log_probabilities, const Logits& logits, double weight,
+                            cudaStream_t stream);
 
 }  // namespace everstep::trainer::cuda

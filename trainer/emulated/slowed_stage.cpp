@@ -1,47 +1,22 @@
 #include "trainer/emulated/slowed_stage.h"
 
 #include <chrono>
-#include <type_traits>
 #include <utility>
 
 #include "trainer/emulated/wait_exactly.h"
+#include "trainer/model/wrapped_stage.h"
 
 namespace everstep::trainer {
-namespace {
 
-class SlowedStage final : public StageCompute {
- public:
-  SlowedStage(std::unique_ptr<StageCompute> stage, double factor) : stage_(std::move(stage)), factor_(factor) {}
-
-  Result<Output> forward(Position position, Buffer input) override {
-    return slowly([&] { return stage_->forward(position, std::move(input)); });
-  }
-  Result<Buffer> backward(Position position, Buffer output_gradient, int parity) override {
-    return slowly([&] { return stage_->backward(position, std::move(output_gradient), parity); });
-  }
-  Result<Output> evaluate(std::int64_t index, Buffer input) override {
-    return slowly([&] { return stage_->evaluate(index, std::move(input)); });
-  }
-  Noted<bool> take_overflow(int parity) override { return stage_->take_overflow(parity); }
-
- private:
-  template <typename Function>
-  std::invoke_result_t<Function> slowly(Function function) {
+std::unique_ptr<StageCompute> make_slowed_stage(std::unique_ptr<StageCompute> stage, double factor,
+                                                DeviceMemory* device) {
+  return wrap_ops(std::move(stage), [factor, device](StageOp, Position, const std::function<void()>& run) {
     const auto begin = std::chrono::steady_clock::now();
-    auto result = function();
+    run();
+    if (device != nullptr) wait_for(device->mark());
     const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
-    wait_exactly(std::chrono::duration_cast<std::chrono::nanoseconds>(took * (factor_ - 1)));
-    return result;
-  }
-
-  std::unique_ptr<StageCompute> stage_;
-  double factor_;
-};
-
-}  // namespace
-
-std::unique_ptr<StageCompute> make_slowed_stage(std::unique_ptr<StageCompute> stage, double factor) {
-  return std::make_unique<SlowedStage>(std::move(stage), factor);
+    wait_exactly(std::chrono::duration_cast<std::chrono::nanoseconds>(took * (factor - 1)));
+  });
 }
 
 }  // namespace everstep::trainer

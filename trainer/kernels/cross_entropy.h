@@ -1,10 +1,10 @@
 #pragma once
 
-#include "trainer/kernels/host_device.h"
+#include "trainer/kernels/exponential.h"
 
 namespace everstep::trainer::kernels {
 
-inline constexpr std::int64_t kNoLabel = -100;  // such a row counts not
+inline constexpr std::int64_t kNoLabel = -100;  // such a row does not count
 
 // Term of the loss, for ordered_sum(): of one row. Labels are below `classes` or kNoLabel; nobody checks here.
 struct EntropyTerm {
@@ -36,23 +36,28 @@ EVERSTEP_HOST_DEVICE float entropy_scale(double weight, std::int64_t labelled) {
   return static_cast<float>(weight / static_cast<double>(labelled == 0 ? 1 : labelled));
 }
 
-// Makes the logits' gradient of the probabilities that stand in its place. The exponentials themselves are LibTorch's
-// on every device: they are no promise of equal bits.
+// The gradient of one row's logits, for the classes first, first + stride, …: each probability, less 1 at the label,
+// times `scale`; 0 if the row has no label.
+EVERSTEP_HOST_DEVICE void entropy_gradient_of_row(const float* __restrict log_probabilities, float* __restrict gradient,
+                                                  std::int64_t classes, std::int64_t label, float scale,
+                                                  std::int64_t first, std::int64_t stride) {
+  const float factor = label == kNoLabel ? 0.0F : scale;
+  for (std::int64_t i = first; i < classes; i += stride) gradient[i] = probability(log_probabilities[i]) * factor;
+  const bool has_label = label >= first && (label - first) % stride == 0;
+  if (has_label) gradient[label] = (probability(log_probabilities[label]) - 1.0F) * factor;
+}
+
 struct EntropyGradient {
-  float* gradient;  // [rows, classes]: probabilities before
+  const float* log_probabilities;  // [rows, classes]
   const std::int64_t* labels;
+  float* gradient;  // [rows, classes]
   std::int64_t classes;
   float scale;
 
-  // The classes first, first + stride, … of a row.
+  // By one of `stride` threads.
   EVERSTEP_HOST_DEVICE void operator()(std::int64_t row, std::int64_t first, std::int64_t stride) const {
-    const std::int64_t label = labels[row];
-    const float counts = label == kNoLabel ? 0.0F : 1.0F;
-    float* const values = gradient + row * classes;
-    for (std::int64_t i = first; i < classes; i += stride) {
-      const float error = i == label ? values[i] - 1.0F : values[i];
-      values[i] = error * counts * scale;
-    }
+    entropy_gradient_of_row(log_probabilities + row * classes, gradient + row * classes, classes, labels[row], scale,
+                            first, stride);
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -42,11 +43,18 @@ class DeviceSpan {
 // the caller's back. The core touches no byte of a device itself. Used by the training thread alone, which is also the
 // one that runs the stages.
 //
+// Empty buffers may be given wherever buffers are, and lie nowhere: nothing is done with them.
+//
 // Nothing here waits but wait_gathered() and fetch(). A device that fails ends the process: other workers go on without
 // this one, as after any death.
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
+
+  // What a mark may be of.
+  enum class Work : std::uint8_t { kCompute, kWireCopies, kBulkCopies };
+  // Is told of every mark that is made, by the training thread.
+  using OnMark = std::function<void(Work, const Mark&)>;
 
   // Memory of the device; on the host ordinary memory.
   virtual Buffer allocate_zeroed(std::size_t bytes) = 0;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "scheduler/plan_text.h"
+#include "trainer/update/host_memory.h"
 #include "trainer/update/sums.h"
 
 namespace everstep::trainer {
@@ -28,7 +29,7 @@ std::span<T> part_of(const Buffer& buffer, const StageLayout::Entry& entry) {
 }  // namespace
 
 ReferenceRun::ReferenceRun(TrainOptions options, const DataSource& data, const TrainHooks& hooks)
-    : options_(std::move(options)), data_(data) {
+    : options_(std::move(options)), data_(data), memory_(hooks.device != nullptr ? *hooks.device : host_memory()) {
   const ModelConfig& model = options_.model;
   for (int number = 0; number < model.blocks(); ++number) {
     Block& block = blocks_.emplace_back();
@@ -46,10 +47,12 @@ ReferenceRun::ReferenceRun(TrainOptions options, const DataSource& data, const T
       block.state.master = zeros(sizeof(float));
       if (hooks.initialise_master) hooks.initialise_master(block.layout, block.state.master);
     }
-    block.memory = {zeros(model.weight_bytes()), {block.state.gradients, block.state.gradients}};
-    copy(block.memory.weights, block.state.weights);
-    block.compute =
-        hooks.make_stage({model, block.layout, block.memory, options_.accumulation, options_.schedule.window, &data_});
+    const Buffer sums =
+        hooks.device != nullptr ? memory_.allocate_zeroed(block.state.gradients.size) : block.state.gradients;
+    block.memory = {memory_.allocate_zeroed(elements * model.weight_bytes()), {sums, sums}};
+    put(block.memory.weights, block.state.weights);
+    block.compute = hooks.make_stage(
+        {model, block.layout, block.memory, options_.accumulation, options_.schedule.window, &data_, &memory_});
   }
 }
 
@@ -61,7 +64,29 @@ void ReferenceRun::resume(const ResumePoint& point) {
   has_previous_ = point.continues_live;
   window_loss_ = 0;
   for (const MinibatchLoss& loss : point.losses) window_loss_ += loss.loss;
-  for (Block& block : blocks_) block.held = -1;
+  for (Block& block : blocks_) {
+    block.held = -1;
+    put(block.memory.gradients[0], block.state.gradients);
+  }
+}
+
+// Where the blocks' code finds it: beside what the host has, or on the device, which has read it on return.
+void ReferenceRun::put(const Buffer& to, const Buffer& from) {
+  if (!to.on_device()) {
+    if (to.data != from.data) copy(to, from);
+    return;
+  }
+  const Buffer staged = memory_.allocate_pinned(from.size);
+  copy(staged, from);
+  memory_.copy(to, staged);
+  wait_for(memory_.mark());
+}
+
+void ReferenceRun::fetch_gradients() {
+  for (const Block& block : blocks_) {
+    const Buffer& sums = block.memory.gradients[0];
+    if (sums.on_device()) copy(block.state.gradients, memory_.fetch(sums));
+  }
 }
 
 // ---- what history says ----
@@ -140,12 +165,13 @@ Result<ReferenceStep> ReferenceRun::run(const HistoryEntry& entry) {
     window_loss_ += *loss;
     ++position_.value;
   }
+  fetch_gradients();
   if (entry.end == entry.plan.window) step.update = update(entry.skipped);
   return step;
 }
 
 Result<double> ReferenceRun::train_minibatch(int minibatch, const WindowVersions& versions) {
-  double loss = 0;
+  Noted<double> loss = 0;
   Buffer tensor;
   for (int number = 0; number < blocks(); ++number) {
     Block& block = blocks_[number];
@@ -153,7 +179,7 @@ Result<double> ReferenceRun::train_minibatch(int minibatch, const WindowVersions
     auto output = block.compute->forward(position_, tensor);
     if (!output) return output.error();
     tensor = output->tensor;
-    loss = output->loss.value();
+    loss = output->loss;
   }
   for (int number = blocks() - 1; number >= 0; --number) {
     Block& block = blocks_[number];
@@ -162,7 +188,8 @@ Result<double> ReferenceRun::train_minibatch(int minibatch, const WindowVersions
     if (!gradient) return gradient.error();
     tensor = std::move(*gradient);
   }
-  return loss;
+  memory_.wait_gathered();
+  return loss.value();
 }
 
 // Puts a version of the weights where the block's code looks for them.
@@ -172,7 +199,7 @@ Status ReferenceRun::use(Block& block, std::int64_t version) {
     return invalid_argument("a pass of position " + std::to_string(position_.value) + " needs weights of version " +
                             std::to_string(version) + ", which nobody has kept");
   }
-  copy(block.memory.weights, version == version_ ? block.state.weights : block.state.previous);
+  put(block.memory.weights, version == version_ ? block.state.weights : block.state.previous);
   block.held = version;
   return {};
 }
@@ -187,6 +214,7 @@ Result<double> ReferenceRun::evaluate(std::int64_t minibatches) {
       if (!next) return next.error();
       output = std::move(*next);
     }
+    memory_.wait_gathered();
     sum += output.loss.value();
   }
   return sum / static_cast<double>(minibatches);
@@ -195,21 +223,26 @@ Result<double> ReferenceRun::evaluate(std::int64_t minibatches) {
 // ---- updates ----
 
 ReferenceStep::Update ReferenceRun::update(bool skipped) {
+  NotedFlags overflowed;
   for (Block& block : blocks_) {
-    is_lost_ = block.compute->take_overflow(0).value() || is_lost_;
+    overflowed.add(block.compute->take_overflow(0));
     copy(block.state.previous, block.state.weights);
   }
+  memory_.wait_gathered();
+  const bool is_lost = overflowed.any();
   std::vector<ReferenceParameter> all = parameters();
   ReferenceStep::Update update;
   update.loss = window_loss_ / static_cast<double>(window_size_);
   update.gradient_norm = global_gradient_norm(all);
-  update.finite = !is_lost_ && std::isfinite(update.loss) && std::isfinite(update.gradient_norm);
+  update.finite = !is_lost && std::isfinite(update.loss) && std::isfinite(update.gradient_norm);
   update.skipped = skipped || !update.finite;
   if (!update.skipped) apply(all, update.gradient_norm);
-  for (const Block& block : blocks_) zero(block.state.gradients);
+  for (const Block& block : blocks_) {
+    zero(block.state.gradients);
+    memory_.zero(block.memory.gradients[0]);
+  }
   ++version_;
   has_previous_ = true;
-  is_lost_ = false;
   window_loss_ = 0;
   return update;
 }

@@ -50,7 +50,8 @@ struct ReferenceStep {
 class ReferenceRun {
  public:
   // Of the options model, accumulation, stash, adam and learning_rate count, of the hooks make_stage,
-  // initialise_weights and initialise_master. Starts with the initial weights.
+  // initialise_weights, initialise_master and device. Starts with the initial weights. With a device the blocks' code
+  // runs there, on copies; all else, updates included, is done on the host.
   ReferenceRun(TrainOptions options, const DataSource& data, const TrainHooks& hooks);
 
   // Entries must follow each other without a gap. kInvalidArgument: this cannot be a history, and why.
@@ -74,13 +75,14 @@ class ReferenceRun {
   int blocks() const { return static_cast<int>(blocks_.size()); }
   const StageLayout& layout(int block) const { return blocks_[block].layout; }
 
-  // All there is of a block, the very bytes.
+  // All there is of a block, on the host: the very bytes.
   StageState state(int block) const;
 
  private:
   struct Block {
     StageLayout layout;
-    ChunkMemory memory;     // what `compute` works on: one buffer for the gradients of both parities
+    ChunkMemory memory;     // what `compute` works on: one buffer for the gradients of both parities, on the host
+                            // that of `state`
     std::int64_t held = 0;  // the version that is in memory.weights
     std::unique_ptr<StageCompute> compute;
     StageState state;
@@ -100,6 +102,8 @@ class ReferenceRun {
   Result<const WindowVersions*> versions_of(const scheduler::Plan& plan);
   Result<double> train_minibatch(int minibatch, const WindowVersions& versions);
   Status use(Block& block, std::int64_t version);
+  void put(const Buffer& to, const Buffer& from);
+  void fetch_gradients();
   ReferenceStep::Update update(bool skipped);
   std::vector<ReferenceParameter> parameters() const;
   std::vector<float> gradient_of_entry(const Block& block, const StageLayout::Entry& entry) const;
@@ -107,6 +111,7 @@ class ReferenceRun {
 
   TrainOptions options_;
   const DataSource& data_;
+  DeviceMemory& memory_;
   std::vector<Block> blocks_;
   std::map<std::pair<std::string, WindowStart>, WindowVersions> known_versions_;
 
@@ -114,7 +119,6 @@ class ReferenceRun {
   std::int64_t version_ = 0;
   std::int64_t applied_ = 0;
   bool has_previous_ = false;  // the weights one version before
-  bool is_lost_ = false;       // a gradient of this window could not be represented
   double window_loss_ = 0;     // summed so far
   std::vector<Part> parts_;    // of the window at hand and the one before, the last to begin at the end
   WindowStart start_;          // of the part at hand

@@ -23,6 +23,10 @@ constexpr ReceiveId kOwn = ReceiveId{1} << 63;
 // Copies of the owner state are large, and nobody's next op waits for them.
 Lane lane_of(Channel channel) { return channel == Channel::kCopies ? Lane::kBulk : Lane::kWire; }
 
+std::chrono::milliseconds left_until(Clock::time_point deadline) {
+  return std::max(std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()), std::chrono::milliseconds(0));
+}
+
 class StagedTransport final : public Transport {
  public:
   StagedTransport(Transport& host, DeviceMemory& memory) : host_(host), memory_(memory), wire_(host), bulk_(host) {}
@@ -33,7 +37,8 @@ class StagedTransport final : public Transport {
   void send(int to, Channel channel, const FrameHeader& header, Buffer payload) override {
     EVERSTEP_CHECK(header.length == payload.size, "the header's length is not the payload's size");
     if (payload.on_device() && to == worker()) {
-      own_sent_[static_cast<std::size_t>(channel)].push_back({header, std::move(payload)});
+      OwnFrames& own = own_[static_cast<std::size_t>(channel)];
+      own.frames.emplace(own.sent++, OwnFrame{header, std::move(payload)});
       return;
     }
     Sender& sender = sender_of(channel);
@@ -52,7 +57,8 @@ class StagedTransport final : public Transport {
     if (!into.on_device()) return host_.post_receive(from, channel, expected, std::move(into));
     if (from == worker()) {
       const ReceiveId id = kOwn + next_own_++;
-      own_posted_[static_cast<std::size_t>(channel)].push_back({id, expected, std::move(into)});
+      const std::uint64_t number = own_[static_cast<std::size_t>(channel)].posted++;
+      own_receives_.emplace(id, OwnReceive{channel, number, expected, std::move(into)});
       return id;
     }
     const Buffer staged = memory_.allocate_pinned(into.size);
@@ -62,11 +68,11 @@ class StagedTransport final : public Transport {
   }
 
   bool ready(ReceiveId receive) override {
-    return receive < kOwn ? host_.ready(receive) : !host_.status() || !own_sent_[own_channel(receive)].empty();
+    return receive < kOwn ? host_.ready(receive) : !host_.status() || own_frames(receive).contains(own(receive).number);
   }
 
   Result<FrameHeader> wait(ReceiveId receive, std::chrono::milliseconds timeout) override {
-    if (receive >= kOwn) return take_own(own_channel(receive));
+    if (receive >= kOwn) return take_own(receive);
     auto header = host_.wait(receive, timeout);
     const auto landing = landings_.find(receive);
     if (!header || landing == landings_.end()) return header;
@@ -80,8 +86,7 @@ class StagedTransport final : public Transport {
   Status flush(std::chrono::milliseconds timeout) override {
     const auto deadline = Clock::now() + timeout;
     EVERSTEP_TRY(hand_out_all(deadline));
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    return host_.flush(std::max(left, std::chrono::milliseconds(0)));
+    return host_.flush(left_until(deadline));
   }
 
   Status status() override { return host_.status(); }
@@ -91,8 +96,9 @@ class StagedTransport final : public Transport {
   void abort(Error reason) override { host_.abort(std::move(reason)); }
 
   Status close(std::chrono::milliseconds timeout) override {
-    EVERSTEP_TRY(hand_out_all(Clock::now() + timeout));
-    return host_.close(timeout);
+    const auto deadline = Clock::now() + timeout;
+    EVERSTEP_TRY(hand_out_all(deadline));
+    return host_.close(left_until(deadline));
   }
 
   void leave() override {
@@ -120,9 +126,16 @@ class StagedTransport final : public Transport {
     Buffer payload;
   };
   struct OwnReceive {
-    ReceiveId id = 0;
+    Channel channel = Channel::kTensors;
+    std::uint64_t number = 0;  // of the frame on its channel
     FrameHeader expected;
     Buffer into;
+  };
+  // From this worker to itself, on one channel.
+  struct OwnFrames {
+    std::uint64_t sent = 0;
+    std::uint64_t posted = 0;
+    std::map<std::uint64_t, OwnFrame> frames;  // that nobody has waited for, by number
   };
 
   Sender& sender_of(Channel channel) { return lane_of(channel) == Lane::kBulk ? bulk_ : wire_; }
@@ -141,22 +154,23 @@ class StagedTransport final : public Transport {
     bulk_.stop();
   }
 
-  // Of a receive that is the next one of its channel.
-  std::size_t own_channel(ReceiveId receive) const {
-    for (std::size_t channel = 0; channel < own_posted_.size(); ++channel) {
-      if (!own_posted_[channel].empty() && own_posted_[channel].front().id == receive) return channel;
-    }
-    EVERSTEP_CHECK(false, "a receive is waited for that was not posted, is over, or is not the next one");
+  const OwnReceive& own(ReceiveId receive) const {
+    const auto found = own_receives_.find(receive);
+    EVERSTEP_CHECK(found != own_receives_.end(), "a receive is asked for that was not posted or is over");
+    return found->second;
+  }
+
+  std::map<std::uint64_t, OwnFrame>& own_frames(ReceiveId receive) {
+    return own_[static_cast<std::size_t>(own(receive).channel)].frames;
   }
 
   // Nobody but this thread could send it.
-  Result<FrameHeader> take_own(std::size_t channel) {
+  Result<FrameHeader> take_own(ReceiveId id) {
     EVERSTEP_TRY(host_.status());
-    const OwnReceive receive = std::move(own_posted_[channel].front());
-    own_posted_[channel].pop_front();
-    EVERSTEP_CHECK(!own_sent_[channel].empty(), "a worker waits for what it has not sent to itself");
-    const OwnFrame frame = std::move(own_sent_[channel].front());
-    own_sent_[channel].pop_front();
+    const auto sent = own_frames(id).extract(own(id).number);
+    EVERSTEP_CHECK(!sent.empty(), "a worker waits for what it has not sent to itself");
+    const OwnReceive receive = std::move(own_receives_.extract(id).mapped());
+    const OwnFrame& frame = sent.mapped();
     if (const Status expected = check_frame(frame.header, receive.expected); !expected) {
       host_.abort(expected.error());
       return expected.error();
@@ -170,8 +184,8 @@ class StagedTransport final : public Transport {
   std::map<ReceiveId, Landing> landings_;
   std::deque<Landed> landed_;
   ReceiveId next_own_ = 0;
-  std::array<std::deque<OwnFrame>, kChannels> own_sent_;
-  std::array<std::deque<OwnReceive>, kChannels> own_posted_;
+  std::array<OwnFrames, kChannels> own_;
+  std::map<ReceiveId, OwnReceive> own_receives_;
   Sender wire_;  // end first
   Sender bulk_;
 };

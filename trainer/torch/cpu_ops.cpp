@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "trainer/kernels/clones.h"
 #include "trainer/kernels/cross_entropy.h"
 #include "trainer/kernels/ordered_sum.h"
 #include "trainer/model/data_source.h"
@@ -32,6 +33,10 @@ void step(const Tensor& master, const Tensor& first, const Tensor& second, const
   const auto data = [](const Tensor& tensor) { return tensor.mutable_data_ptr<float>(); };
   adamw(constants,
         AdamWState<Sum>{data(master), data(first), data(second), gradient.mutable_data_ptr<Sum>(), gradient.numel()});
+}
+
+EVERSTEP_CLONES void make_entropy_gradients(const kernels::EntropyGradient& make, std::int64_t rows) {
+  for (std::int64_t row = 0; row < rows; ++row) make(row, 0, 1);
 }
 
 }  // namespace
@@ -107,13 +112,12 @@ void cross_entropy(const Tensor& loss, const Tensor& log_probabilities, const Te
 
 void cross_entropy_backward(const Tensor& gradient, const Tensor& log_probabilities, const Tensor& labels,
                             double weight) {
-  Tensor result = gradient;
-  at::exp_out(result, log_probabilities);
   const std::int64_t rows = labels.numel();
   const std::int64_t* const label_of = labels.const_data_ptr<std::int64_t>();
   const float scale = kernels::entropy_scale(weight, kernels::count_labels(label_of, rows, 0, 1));
-  const kernels::EntropyGradient make{result.mutable_data_ptr<float>(), label_of, log_probabilities.size(1), scale};
-  for (std::int64_t row = 0; row < rows; ++row) make(row, 0, 1);
+  make_entropy_gradients({log_probabilities.const_data_ptr<float>(), label_of, gradient.mutable_data_ptr<float>(),
+                          log_probabilities.size(1), scale},
+                         rows);
 }
 
 }  // namespace everstep::trainer::cpu

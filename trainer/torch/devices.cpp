@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <optional>
+#include <utility>
 
 #include <ATen/Context.h>
 #include <c10/core/Device.h>
@@ -60,7 +61,7 @@ Result<std::vector<DeviceFacts>> list_devices(const std::string& kind) {
   const DeviceKind* known = find_kind(kind);
   auto devices = known != nullptr ? known->list() : list_by_torch(kind);
   if (devices && devices->empty()) {
-    return not_found("no device of the kind " + kind + " was found", "--device=cpu trains without");
+    return not_found("no device of the kind " + kind + " was found", "--device=cpu needs none");
   }
   return devices;
 }
@@ -88,11 +89,11 @@ void prepare_devices() {
   context.setDeterministicCuDNN(true);
 }
 
-std::unique_ptr<DeviceMemory> make_device_memory(const std::string& kind, int number) {
+std::unique_ptr<DeviceMemory> make_device_memory(const std::string& kind, int number, DeviceMemory::OnMark on_mark) {
   const DeviceKind* known = find_kind(kind);
   const bool is_renamed = known != nullptr && known->torch_name;
   const std::string name = is_renamed ? known->torch_name(number) : kind + ":" + std::to_string(number);
-  return std::make_unique<TorchDeviceMemory>(c10::Device(name));
+  return std::make_unique<TorchDeviceMemory>(c10::Device(name), std::move(on_mark));
 }
 
 }  // namespace everstep::trainer

@@ -28,6 +28,7 @@ std::vector<std::pair<std::string, std::string>> device_provenance(const std::st
 void prepare_devices();
 
 // Memory and streams of a device that list_devices() has. Belongs to the calling thread, which trains.
-std::unique_ptr<DeviceMemory> make_device_memory(const std::string& kind, int number);
+std::unique_ptr<DeviceMemory> make_device_memory(const std::string& kind, int number,
+                                                 DeviceMemory::OnMark on_mark = {});
 
 }  // namespace everstep::trainer

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "trainer/torch/device_buffers.h"
 #include "trainer/torch/ops.h"
+#include "trainer/update/loops.h"
 
 namespace everstep::trainer {
 namespace {
@@ -18,12 +19,27 @@ namespace {
 constexpr std::size_t kNotesOfPage = 512;
 constexpr std::size_t kNoteBytes = sizeof(std::uint64_t);
 
+// A device that fails leaves nothing that could be trusted.
+template <typename Function>
+auto or_end(const char* what, const Function& function) -> decltype(function()) {
+  try {
+    const at::AutoDispatchBelowADInplaceOrView no_autograd;
+    return function();
+  } catch (const c10::Error& error) {
+    EVERSTEP_CHECK(false, std::string(what) + " failed on the device: " + error.what_without_backtrace());
+  }
+}
+
 class EventMark final : public DeviceMark {
  public:
   explicit EventMark(const c10::Stream& stream) : event_(stream.device_type()) { event_.record(stream); }
 
-  bool has_passed() const override { return event_.query(); }
-  void wait() const override { event_.synchronize(); }
+  bool has_passed() const override {
+    return or_end("an event", [this] { return event_.query(); });
+  }
+  void wait() const override {
+    or_end("an event", [this] { event_.synchronize(); });
+  }
   void hold(const c10::Stream& stream) const { event_.block(stream); }
 
  private:
@@ -47,17 +63,6 @@ class EventSpan final : public DeviceSpan {
   c10::Event begin_{stream_.device_type(), c10::EventFlag::BACKEND_DEFAULT};
   c10::Event end_{stream_.device_type(), c10::EventFlag::BACKEND_DEFAULT};
 };
-
-// A device that fails leaves nothing that could be trusted.
-template <typename Function>
-auto or_end(const char* what, const Function& function) -> decltype(function()) {
-  try {
-    const at::AutoDispatchBelowADInplaceOrView no_autograd;
-    return function();
-  } catch (const c10::Error& error) {
-    EVERSTEP_CHECK(false, std::string(what) + " failed on the device: " + error.what_without_backtrace());
-  }
-}
 
 at::Tensor flat(const Buffer& buffer, at::ScalarType type) {
   return to_tensor(buffer, {static_cast<std::int64_t>(buffer.size / c10::elementSize(type))}, type);
@@ -85,8 +90,9 @@ c10::Stream exchange_current(const c10::Stream& stream) {
 
 }  // namespace
 
-TorchDeviceMemory::TorchDeviceMemory(c10::Device device)
-    : compute_(pool_stream(device)),
+TorchDeviceMemory::TorchDeviceMemory(c10::Device device, OnMark on_mark)
+    : on_mark_(std::move(on_mark)),
+      compute_(pool_stream(device)),
       before_(exchange_current(compute_)),
       lanes_{pool_stream(device), pool_stream(device)} {}
 
@@ -124,25 +130,28 @@ void TorchDeviceMemory::zero(const Buffer& buffer) {
 }
 
 void TorchDeviceMemory::copy(const Buffer& to, const Buffer& from) {
-  if (to.empty()) return;
+  if (to.empty() && from.empty()) return;
   EVERSTEP_CHECK(to.on_device() && from.place != Buffer::Place::kHost, "a copy to the device from where it reaches");
   compute_after_copies_of(to);
   or_end("a copy", [&] { copy_bytes(to, from); });
 }
 
 void TorchDeviceMemory::swap(const Buffer& a, const Buffer& b) {
+  if (a.empty() && b.empty()) return;
   compute_after_copies_of(a);
   compute_after_copies_of(b);
   or_end("a swap", [&] { ops::swap(bytes_of(a), bytes_of(b)); });
 }
 
 void TorchDeviceMemory::add_sums(Accumulation accumulation, const Buffer& target, const Buffer& addend) {
+  if (target.empty() && addend.empty()) return;
   compute_after_copies_of(target);
   or_end("a sum", [&] { ops::add_sums(flat(target, type_of(accumulation)), flat(addend, type_of(accumulation))); });
 }
 
 void TorchDeviceMemory::adamw(Accumulation accumulation, const kernels::AdamWConstants& constants,
                               const AdamWBuffers& buffers) {
+  if (buffers.master.empty() && buffers.gradient.empty()) return;
   for (const Buffer* written : {&buffers.master, &buffers.first, &buffers.second, &buffers.gradient}) {
     compute_after_copies_of(*written);
   }
@@ -153,11 +162,12 @@ void TorchDeviceMemory::adamw(Accumulation accumulation, const kernels::AdamWCon
 }
 
 void TorchDeviceMemory::round_to_bf16(const Buffer& weights, const Buffer& master) {
+  if (weights.empty() && master.empty()) return;
   compute_after_copies_of(weights);
   or_end("rounding", [&] { ops::round_to_bf16(flat(weights, at::kBFloat16), flat(master, at::kFloat)); });
 }
 
-Mark TorchDeviceMemory::mark() { return mark_of(compute_); }
+Mark TorchDeviceMemory::mark() { return told(Work::kCompute, mark_of(compute_)); }
 
 std::unique_ptr<DeviceSpan> TorchDeviceMemory::begin_span() {
   return or_end("an event", [&] { return std::make_unique<EventSpan>(compute_); });
@@ -177,6 +187,11 @@ Mark TorchDeviceMemory::mark_of(const c10::Stream& stream) {
   return or_end("an event", [&] { return std::make_shared<const EventMark>(stream); });
 }
 
+Mark TorchDeviceMemory::told(Work work, Mark mark) const {
+  if (on_mark_) on_mark_(work, mark);
+  return mark;
+}
+
 void TorchDeviceMemory::compute_after_copies_of(const Buffer& written) {
   const std::byte* const begin = written.data;
   const std::byte* const end = begin + written.size;
@@ -193,6 +208,7 @@ void TorchDeviceMemory::forget_ended_readers() {
 }
 
 Mark TorchDeviceMemory::copy_out(const Buffer& to, const Buffer& from, Lane lane) {
+  if (to.empty() && from.empty()) return nullptr;
   EVERSTEP_CHECK(from.on_device() && to.place == Buffer::Place::kPinned, "a copy out ends in pinned memory");
   const c10::Stream& copies = stream_of(lane);
   begin_after_compute(copies);
@@ -202,7 +218,7 @@ Mark TorchDeviceMemory::copy_out(const Buffer& to, const Buffer& from, Lane lane
   });
   keep_for(from, copies);
   forget_ended_readers();
-  Mark mark = mark_of(copies);
+  Mark mark = told(lane == Lane::kWire ? Work::kWireCopies : Work::kBulkCopies, mark_of(copies));
   readers_.push_back({from.data, from.data + from.size, mark});
   return mark;
 }
@@ -244,16 +260,19 @@ Noted<T> TorchDeviceMemory::note(at::ScalarType type, Write write) {
 }
 
 Noted<double> TorchDeviceMemory::sum_of_squares(Accumulation accumulation, const Buffer& gradient) {
+  if (gradient.empty()) return 0.0;
   return note<double>(
       at::kDouble, [&](const at::Tensor& into) { ops::sum_of_squares(into, flat(gradient, type_of(accumulation))); });
 }
 
 Noted<bool> TorchDeviceMemory::not_finite(Precision precision, const Buffer& values) {
+  if (values.empty()) return false;
   const at::ScalarType type = precision == Precision::kBf16 ? at::kBFloat16 : at::kFloat;
   return note<bool>(at::kByte, [&](const at::Tensor& into) { ops::note_not_finite(into, flat(values, type)); });
 }
 
 Noted<std::uint64_t> TorchDeviceMemory::hash(const Buffer& bytes) {
+  if (bytes.empty()) return tree_hash({});
   return note<std::uint64_t>(at::kLong, [&](const at::Tensor& into) { ops::hash(into, bytes_of(bytes)); });
 }
 

@@ -18,7 +18,7 @@ namespace everstep::trainer {
 // thread that made it computes on a stream of its own, and so do the stages that this thread runs.
 class TorchDeviceMemory : public DeviceMemory {
  public:
-  explicit TorchDeviceMemory(c10::Device device);
+  explicit TorchDeviceMemory(c10::Device device, OnMark on_mark = {});
   TorchDeviceMemory(const TorchDeviceMemory&) = delete;
   TorchDeviceMemory& operator=(const TorchDeviceMemory&) = delete;
   ~TorchDeviceMemory() override;
@@ -82,6 +82,9 @@ class TorchDeviceMemory : public DeviceMemory {
   template <typename T, typename Write>
   Noted<T> note(at::ScalarType type, Write write);
 
+  Mark told(Work work, Mark mark) const;
+
+  OnMark on_mark_;
   c10::Stream compute_;
   c10::Stream before_;  // of the thread
   std::array<c10::Stream, 2> lanes_;

@@ -23,11 +23,13 @@ class HostMemory final : public DeviceMemory {
   Buffer allocate_scratch(std::size_t bytes) override { return trainer::allocate_scratch(bytes); }
   Buffer allocate_pinned(std::size_t bytes) override { return trainer::allocate_scratch(bytes); }
 
-  void zero(const Buffer& buffer) override { std::memset(buffer.data, 0, buffer.size); }
+  void zero(const Buffer& buffer) override {
+    if (!buffer.empty()) std::memset(buffer.data, 0, buffer.size);
+  }
 
   void copy(const Buffer& to, const Buffer& from) override {
     EVERSTEP_CHECK(to.size == from.size, "a copy has the size of what it is made from");
-    std::memcpy(to.data, from.data, from.size);
+    if (!from.empty()) std::memcpy(to.data, from.data, from.size);
   }
 
   void swap(const Buffer& a, const Buffer& b) override { swap_bytes(a.as<std::byte>(), b.as<std::byte>()); }

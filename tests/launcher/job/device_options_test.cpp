@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/launcher/job/train_config.h"
+
 namespace everstep::launcher {
 namespace {
 
@@ -19,6 +21,25 @@ TEST(DeviceName, IsNothingElse) {
     ASSERT_FALSE(device) << text;
     EXPECT_EQ(device.error().hint, "use cpu, cuda, cuda:N or auto");
   }
+}
+
+std::string transport_of(const std::vector<std::string>& args) {
+  std::string transport;
+  const Outcome failure = read_transport(train_config(args), transport);
+  return failure ? failure->error.line() : transport;
+}
+
+TEST(Transport, IsTheHostsWireWhateverIsAskedFor) {
+  EXPECT_EQ(transport_of({"--workers=1"}), "host");
+  EXPECT_EQ(transport_of({"--workers=1", "--transport=auto"}), "host");
+  EXPECT_EQ(transport_of({"--workers=1", "--transport=host"}), "host");
+}
+
+TEST(Transport, IsRefusedIfNoProgramHasIt) {
+  EXPECT_EQ(transport_of({"--workers=1", "--transport=nccl"}),
+            "--transport=nccl: no program uses NCCL yet (hint: use host or auto)");
+  EXPECT_EQ(transport_of({"--workers=1", "--transport=ucx"}),
+            "--transport=ucx: is no transport (hint: use host or auto)");
 }
 
 }  // namespace

@@ -100,6 +100,7 @@ TEST(OptionNature, IsGivenToEveryOptionOnPurpose) {
       {{OptionSide::kJob, OnResume::kMayChange},
        {"steps",
         "device",
+        "transport",
         "min-lr",
         "schedule",
         "depth",

@@ -88,6 +88,17 @@ TEST(Replay, FindsAFlippedBitOfALoss) {
             HasSubstr(" was committed, ")));
 }
 
+TEST(Replay, TellsOfAnotherDeviceIfBitsDiffer) {
+  const TemporaryDirectory directory;
+  TrainedJob job(directory.path(), {.entry = [](LedgerEntry& entry) { entry.losses[0] += 1; }});
+  const auto hint_on = [&](const storage::Settings& provenance) {
+    return job.replayed({.to_step = {}, .from_step = {}, .data = {}, .provenance = provenance})->hint;
+  };
+  EXPECT_EQ(hint_on({{"everstep", "test"}}), "");
+  EXPECT_EQ(hint_on({{"device", "cuda"}, {"device-name", "H100"}, {"everstep", "test"}}),
+            "other kernels may give other bits: device was cpu and is cuda here");
+}
+
 TEST(Replay, FindsAFlippedBitOfStateWhoseDigestIsRight) {
   struct Case {
     trainer::Buffer StageState::*buffer;

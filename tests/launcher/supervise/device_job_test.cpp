@@ -93,6 +93,65 @@ TEST_F(DeviceJob, GoesOnWithoutItsDevicesWhenAllIsLost) {
   expect_proofs();
 }
 
+TEST_F(DeviceJob, IsReplayedOnItsDevice) {
+  ASSERT_TRUE(starts_on_device(2, {"--shapes=2=2x1"}));
+  ASSERT_TRUE(saves(step() + 1));
+  expect_stop();
+  const Ended there = run_program({"replay", path("saves"), "--device=fake:3"});
+  EXPECT_EQ(there.exit_code, 0) << there.log;
+  EXPECT_THAT(there.out, HasSubstr("all bits equal"));
+  const Ended any = run_program({"replay", path("saves"), "--device=auto"});
+  EXPECT_EQ(any.exit_code, 0) << any.log;
+  EXPECT_THAT(any.out, HasSubstr("all bits equal"));
+  EXPECT_THAT(any.log, HasSubstr("event=device_chosen device=cpu reason=\"this build has no CUDA"));
+  for (const auto& [device, line] :
+       {std::pair("fake:9", "there is no device fake:9: this host has 8 of them"), std::pair("cuda:x", "is no device"),
+        std::pair("cuda", "this build has no CUDA")}) {
+    const Ended ended = run_program({"replay", path("saves"), "--device=" + std::string(device)});
+    EXPECT_EQ(ended.exit_code, 64) << ended.log;
+    EXPECT_THAT(ended.log, HasSubstr(line));
+    EXPECT_EQ(ended.log.find('\n'), ended.log.size() - 1) << ended.log;
+  }
+}
+
+// The window is tried again on the device; the same minibatch spoils it again, and is left out.
+TEST_F(DeviceJob, LeavesAMinibatchOutThatIsNeverFinite) {
+  constexpr int kBad = 10 * 8 + 7;
+  environment = {"TEST_NAN_AT=" + std::to_string(kBad) + ":3:forward"};
+  start({"--device=fake", "--workers=2", "--shapes=2=2x1"});
+  ASSERT_TRUE(says("minibatch " + std::to_string(kBad) + ") again: it is left out"));
+  ASSERT_TRUE(says("event=window_tried_again window=10 outcome=applied"));
+  EXPECT_TRUE(goes_on());
+  for (const GenerationLine& one : generations()) EXPECT_EQ(one.workers, 2) << "nobody is to blame";
+  expect_stop();
+  expect_proofs();
+}
+
+// A worker whose device spoils a gradient once.
+TEST_F(DeviceJob, ShutsOutAWorkerThatSpoilsAWindowOnce) {
+  environment = {"TEST_NAN_AT=" + std::to_string(10 * 8 + 7) + ":3:backward:" + path("spoilt")};
+  start({"--device=fake", "--workers=3", "--shapes=3=3x1,2=2x1"});
+  ASSERT_TRUE(says("fate=evicted"));
+  ASSERT_TRUE(trains_with(2, 2));
+  EXPECT_TRUE(goes_on());
+  expect_stop();
+  expect_proofs();
+}
+
+TEST_F(DeviceJob, SaysHowItsTensorsTravel) {
+  expect_refusal({"--device=fake", "--transport=nccl"}, 64,
+                 AllOf(HasSubstr("--transport=nccl: no program uses NCCL yet"), HasSubstr("host or auto")));
+  expect_refusal({"--device=fake", "--transport=tcp"}, 64, HasSubstr("--transport=tcp: is no transport"));
+  const Ended shown = run_program(train_words({"--transport=host", "--print-config"}));
+  EXPECT_THAT(shown.out, testing::ContainsRegex("\ntransport += host +# --transport"));
+  ASSERT_TRUE(starts_on_device(2, {"--shapes=2=2x1", "--transport=host"}));
+  const Ended refused = run_program({"worker", worker_config(), "--job=job", "--transport=nccl"});
+  EXPECT_EQ(refused.exit_code, 64) << refused.log;
+  EXPECT_THAT(refused.log, HasSubstr("no program uses NCCL yet"));
+  expect_stop();
+  EXPECT_THAT(story(), HasSubstr("transport=host"));
+}
+
 TEST_F(DeviceJob, RefusesWhatTheHostDoesNotHave) {
   expect_refusal({"--device=cuda"}, 64, AllOf(HasSubstr("this build has no CUDA"), HasSubstr("scripts/setup --cuda")));
   expect_refusal({"--device=gpu"}, 64,

@@ -114,5 +114,13 @@ TEST(LocalDevices, AreReadFromWhatTheWorkerProgramPrints) {
   }
 }
 
+TEST(LocalDevices, OfAProgramThatCannotStartAreAnErrorThatSaysWhy) {
+  const auto devices =
+      parse_device_list("warning\neverstep-worker: libcudart.so.13: cannot open shared object file\n", false);
+  ASSERT_FALSE(devices);
+  EXPECT_THAT(devices.error().message, HasSubstr("cannot look for devices: everstep-worker: libcudart.so.13"));
+  EXPECT_THAT(devices.error().hint, HasSubstr("docs/gpu.md"));
+}
+
 }  // namespace
 }  // namespace everstep::launcher

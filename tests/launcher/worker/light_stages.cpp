@@ -44,6 +44,9 @@ std::vector<std::pair<std::string, std::string>> device_provenance(const std::st
 
 void prepare_devices() {}
 
-std::unique_ptr<DeviceMemory> make_device_memory(const std::string& /*kind*/, int /*number*/) { return nullptr; }
+std::unique_ptr<DeviceMemory> make_device_memory(const std::string& /*kind*/, int /*number*/,
+                                                 DeviceMemory::OnMark /*on_mark*/) {
+  return nullptr;
+}
 
 }  // namespace everstep::trainer

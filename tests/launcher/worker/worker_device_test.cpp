@@ -2,12 +2,17 @@
 #include "launcher/worker/worker_device.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <functional>
+#include <future>
 #include <thread>
 
 #include <gmock/gmock.h>
 
+#include "launcher/worker/compute_watch.h"
 #include "tests/accelerator/fake_device.h"
+#include "trainer/model/wrapped_stage.h"
 #include "trainer/threads/thread_transport.h"
 #include "trainer/torch/devices.h"
 #include "trainer/torch/torch_stage.h"
@@ -69,8 +74,11 @@ class DeviceOfAWorker : public testing::Test {
     return options;
   }
 
-  // The bytes of all weights at the end, by worker.
-  static std::vector<std::string> trained_on(const DeviceName& name) {
+  using ChangeStages = std::function<void(int worker, trainer::TrainHooks&)>;
+
+  // The bytes of all weights at the end, by worker. `work` knows what the device of the first one has to do.
+  static std::vector<std::string> trained_on(const DeviceName& name, const ChangeStages& change = {},
+                                             DeviceWork* work = nullptr) {
     const trainer::TrainOptions options = DeviceOfAWorker::options();
     const AnyTokens data(options.model);
     auto transports = trainer::make_thread_transports(kDepth);
@@ -82,7 +90,9 @@ class DeviceOfAWorker : public testing::Test {
         trainer::Transport& transport = *transports[static_cast<std::size_t>(worker)];
         const auto device = WorkerDevice::open(name);
         ASSERT_TRUE(device) << device.error();
-        const auto result = device->train(options, data, transport, hooks(options, mine));
+        trainer::TrainHooks own_hooks = hooks(options, mine);
+        if (change) change(worker, own_hooks);
+        const auto result = device->train(options, data, transport, own_hooks, worker == 0 ? work : nullptr);
         ASSERT_TRUE(result) << result.error();
         EXPECT_TRUE(transport.close(std::chrono::seconds(20)));
       });
@@ -113,6 +123,50 @@ TEST_F(DeviceOfAWorker, TrainsToTheBitsOfTheHost) {
   const std::vector<std::string> expected = trained_on({kHostDevice});
   EXPECT_FALSE(expected.front().empty());
   EXPECT_EQ(trained_on({"fake", 1}) == expected, true);
+  EXPECT_EQ(accelerator::race_report(), "");
+}
+
+// A kernel does not end: nobody waits for it but the watch, which sees that nothing passes any more.
+TEST_F(DeviceOfAWorker, IsFoundToHangWhenAKernelDoesNotEnd) {
+  constexpr Tick kHour = 3600 * kTicksPerSecond;
+  std::atomic<Tick> now = 1;
+  ComputeWatch watch([&now] { return now.load(); });
+  std::promise<void> has_begun;
+  std::promise<void> was_given;
+  std::promise<void> may_end;
+  // After the last op of the second window: then no other op is computed before it ends.
+  const auto after_last_op = [](const std::function<void()>& then) -> trainer::AroundOp {
+    return [then](trainer::StageOp op, Position position, const std::function<void()>& run) {
+      run();
+      if (op == trainer::StageOp::kBackward && position.value == 7) then();
+    };
+  };
+  const trainer::AroundOp stick = after_last_op([&] {
+    accelerator::fake_accelerator().launch(accelerator::current_stream(), "a kernel that sticks", {}, [&] {
+      has_begun.set_value();
+      may_end.get_future().wait();
+    });
+  });
+  const trainer::AroundOp tell = after_last_op([&] { was_given.set_value(); });
+  const auto change = [&](int worker, trainer::TrainHooks& hooks) {
+    if (worker != 0) return;
+    hooks.make_stage = [&, make = hooks.make_stage](const trainer::StageRequest& request) {
+      return wrap_ops(watch.watch(wrap_ops(make(request), stick), request.device), tell);
+    };
+  };
+  const std::vector<std::string> expected = trained_on({kHostDevice});
+  std::vector<std::string> found;
+  std::thread training([&] { found = trained_on({"fake", 0}, change, &watch.device()); });
+  has_begun.get_future().wait();
+  was_given.get_future().wait();
+  EXPECT_TRUE(watch.makes_progress());
+  now += kHour;
+  EXPECT_FALSE(watch.makes_progress());
+  may_end.set_value();
+  training.join();
+  now += kHour;
+  EXPECT_TRUE(watch.makes_progress());
+  EXPECT_EQ(found == expected, true);
   EXPECT_EQ(accelerator::race_report(), "");
 }
 

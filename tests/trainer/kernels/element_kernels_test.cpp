@@ -7,6 +7,7 @@
 #include "trainer/kernels/adamw.h"
 #include "trainer/kernels/bf16.h"
 #include "trainer/kernels/dropout.h"
+#include "trainer/kernels/exponential.h"
 #include "trainer/kernels/finite.h"
 #include "trainer/kernels/fixed_point.h"
 #include "trainer/kernels/sums.h"
@@ -209,6 +210,28 @@ TEST(Kernels, Swap) {
   swap_bytes(std::as_writable_bytes(std::span(left)), std::as_writable_bytes(std::span(right)));
   EXPECT_EQ(left, (std::vector<std::uint64_t>{1, 2, 3}));
   EXPECT_EQ(right, (std::vector<std::uint64_t>{4, 5, 6}));
+}
+
+TEST(Probability, IsTheExponentialToTwoUnitsInTheLastPlace) {
+  for (float logarithm = -87.0F; logarithm < -1e-30F; logarithm *= 0.999F) {
+    const double exact = std::exp(static_cast<double>(logarithm));
+    const double unit = std::ldexp(1.0, std::ilogb(exact) - 23);
+    EXPECT_LE(std::fabs(probability(logarithm) - exact), 2 * unit) << logarithm;
+  }
+  EXPECT_EQ(probability(0.0F), 1.0F);
+  EXPECT_EQ(probability(-0.0F), 1.0F);
+}
+
+TEST(Probability, IsZeroWhereItsLogarithmIsFarBelowZero) {
+  EXPECT_EQ(probability(std::nextafter(-87.0F, -88.0F)), 0.0F);
+  EXPECT_EQ(probability(-std::numeric_limits<float>::infinity()), 0.0F);
+}
+
+// A GPU makes 0x7FFFFFFF of what is not a number, a CPU 0xFFC00000.
+TEST(Probability, OfWhatIsNotANumberIsNotOneEither) {
+  for (const std::uint32_t bits : {0x7FFFFFFFU, 0xFFC00000U, 0x7FC00000U, 0x7FC00001U, 0x7F800001U, 0xFFFFFFFFU}) {
+    EXPECT_TRUE(std::isnan(probability(std::bit_cast<float>(bits)))) << std::hex << bits;
+  }
 }
 
 TEST(Philox, IsThatOfTheRandomStreams) {

@@ -104,20 +104,19 @@ TEST_P(Entropies, AreSummedInOrderAndAveraged) {
 }
 
 TEST_P(Entropies, HaveTheGradientOfTheirFormula) {
-  std::vector<float> probabilities;
-  for (const float value : log_probabilities_) probabilities.push_back(std::exp(value));
   const float scale = entropy_scale(0.25, labelled_);
   EXPECT_EQ(scale, static_cast<float>(0.25 / static_cast<double>(std::max<std::int64_t>(labelled_, 1))));
   std::vector<float> expected;
   for (std::int64_t i = 0; i < rows_ * kClasses; ++i) {
     const std::int64_t label = labels_[i / kClasses];
-    float value = label < 0 ? 0.0F : probabilities[i];
+    float value = label < 0 ? 0.0F : probability(log_probabilities_[i]);
     if (label == i % kClasses) value -= 1;
     expected.push_back(value * scale);
   }
   for (const std::int64_t blocks : block_counts(rows_, 1)) {
-    std::vector<float> gradient = probabilities;
-    walk_rows(blocks, rows_, EntropyGradient{gradient.data(), labels_.data(), kClasses, scale});
+    std::vector<float> gradient(expected.size(), -1.0F);
+    walk_rows(blocks, rows_,
+              EntropyGradient{log_probabilities_.data(), labels_.data(), gradient.data(), kClasses, scale});
     EXPECT_TRUE(same(gradient, expected));
   }
 }

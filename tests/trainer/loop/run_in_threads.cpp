@@ -30,7 +30,8 @@ Result<std::vector<WorkerRun>> run_in_threads(const TrainOptions& options, const
                                               const RunChanges& changes) {
   prepare_torch(1);  // settings of the process are made before there are threads
   const int workers = options.schedule.depth * options.schedule.width;
-  auto transports = make_thread_transports(workers, {std::chrono::microseconds(50), 11});
+  auto transports = changes.make_transports ? changes.make_transports(workers)
+                                            : make_thread_transports(workers, {std::chrono::microseconds(50), 11});
   std::vector<Result<WorkerRun>> runs(workers, Error{});
   std::vector<std::thread> threads;
   for (int worker = 0; worker < workers; ++worker) {

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,8 @@ struct RunChanges {
   std::function<Result<TrainResult>(const TrainOptions&, const DataSource&, Transport&, const TrainHooks&)> program =
       train;
   std::function<void(int worker, TrainHooks&)> change_hooks = [](int, TrainHooks&) {};
+  // Between the workers of run_in_threads(); threads' own, unless set.
+  std::function<std::vector<std::unique_ptr<Transport>>(int workers)> make_transports{};
 };
 
 // One worker, from its first op to a clean goodbye.

@@ -9,6 +9,7 @@
 #include "scheduler/plan_text.h"
 #include "tests/trainer/recovery/guard_places.h"
 #include "tests/trainer/recovery/mixing_stage.h"
+#include "trainer/model/wrapped_stage.h"
 #include "trainer/threads/stop_gate.h"
 #include "trainer/threads/thread_transport.h"
 
@@ -26,28 +27,6 @@ class UncommittedCuts final : public CheckpointSink {
   Status finish() override { return {}; }
 
   std::vector<WindowHistory> history;
-};
-
-// Notes which minibatches go forward through a stage.
-class NotingStage final : public StageCompute {
- public:
-  NotingStage(std::unique_ptr<StageCompute> stage, std::set<std::int64_t>& ran) : stage_(std::move(stage)), ran_(ran) {}
-
-  Result<Output> forward(Position position, Buffer input) override {
-    ran_.insert(position.value);
-    return stage_->forward(position, std::move(input));
-  }
-  Result<Buffer> backward(Position position, Buffer output_gradient, int parity) override {
-    return stage_->backward(position, std::move(output_gradient), parity);
-  }
-  Result<Output> evaluate(std::int64_t index, Buffer input) override {
-    return stage_->evaluate(index, std::move(input));
-  }
-  Noted<bool> take_overflow(int parity) override { return stage_->take_overflow(parity); }
-
- private:
-  std::unique_ptr<StageCompute> stage_;
-  std::set<std::int64_t>& ran_;
 };
 
 bool follows_from_a_death(const Error& error) {
@@ -137,7 +116,10 @@ class GuardedChain::Run {
       hooks.make_stage = [this](const StageRequest& request) { return make_poisoned_stage(request, chain_.poisoned); };
     }
     hooks.make_stage = [make = hooks.make_stage, &member](const StageRequest& request) {
-      return std::make_unique<NotingStage>(make(request), member.ran);
+      return wrap_ops(make(request), [&member](StageOp op, Position position, const std::function<void()>& run) {
+        if (op == StageOp::kForward) member.ran.insert(position.value);
+        run();
+      });
     };
     if (chain_.origin_) {
       options.resume = moved.resume;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -22,8 +23,8 @@ struct TransportCall {
 
 using CallTest = std::function<bool(const TransportCall&)>;
 
-// A transport whose worker dies right before the first call that `dies_at` names: the others see it at once, and every
-// call of its own fails from then on.
+// A transport whose worker dies right before the first call that `dies_at` names: the others see it when no call of its
+// own is under way any more, and every call fails from then on.
 class MortalTransport final : public Transport {
  public:
   MortalTransport(std::unique_ptr<Transport> inner, CallTest dies_at)
@@ -32,7 +33,7 @@ class MortalTransport final : public Transport {
         workers_(inner_->workers()),
         dies_at_(std::move(dies_at)) {}
 
-  bool is_dead() const { return inner_ == nullptr; }
+  bool is_dead() const { return inner() == nullptr; }
   std::int64_t calls() const { return calls_; }
 
   // Frames that are lost on the way, while the connection lives. None unless set.
@@ -44,49 +45,81 @@ class MortalTransport final : public Transport {
   int workers() const override { return workers_; }
 
   void send(int to, Channel channel, const FrameHeader& header, Buffer payload) override {
-    const TransportCall call = next_call(TransportCall::Kind::kSend, channel, header);
-    if (!is_dead() && !(loses && loses(call))) inner_->send(to, channel, header, std::move(payload));
+    const auto alive = next_call(TransportCall::Kind::kSend, channel, header);
+    if (alive) alive->send(to, channel, header, std::move(payload));
   }
 
   ReceiveId post_receive(int from, Channel channel, const FrameHeader& expected, Buffer into) override {
-    next_call(TransportCall::Kind::kPostReceive, channel, expected);
-    return is_dead() ? 0 : inner_->post_receive(from, channel, expected, std::move(into));
+    const auto alive = next_call(TransportCall::Kind::kPostReceive, channel, expected);
+    return alive ? alive->post_receive(from, channel, expected, std::move(into)) : 0;
   }
 
-  bool ready(ReceiveId receive) override { return is_dead() || inner_->ready(receive); }
+  bool ready(ReceiveId receive) override {
+    const auto alive = inner();
+    return !alive || alive->ready(receive);
+  }
 
   Result<FrameHeader> wait(ReceiveId receive, std::chrono::milliseconds timeout) override {
-    next_call(TransportCall::Kind::kWait, Channel::kTensors, {});
-    if (is_dead()) return death();
-    return inner_->wait(receive, timeout);
+    const auto alive = next_call(TransportCall::Kind::kWait, Channel::kTensors, {});
+    if (!alive) return death();
+    return alive->wait(receive, timeout);
   }
 
-  Status flush(std::chrono::milliseconds timeout) override { return is_dead() ? death() : inner_->flush(timeout); }
-  Status status() override { return is_dead() ? death() : inner_->status(); }
-  std::optional<LostPeer> lost() const override { return is_dead() ? std::nullopt : inner_->lost(); }
+  Status flush(std::chrono::milliseconds timeout) override {
+    const auto alive = inner();
+    return alive ? alive->flush(timeout) : death();
+  }
+  Status status() override {
+    const auto alive = inner();
+    return alive ? alive->status() : death();
+  }
+  std::optional<LostPeer> lost() const override {
+    const auto alive = inner();
+    return alive ? alive->lost() : std::nullopt;
+  }
   void need_only(const std::vector<int>& peers) override {
-    if (!is_dead()) inner_->need_only(peers);
+    if (const auto alive = inner()) alive->need_only(peers);
   }
-  Status go_on() override { return is_dead() ? death() : inner_->go_on(); }
+  Status go_on() override {
+    const auto alive = inner();
+    return alive ? alive->go_on() : death();
+  }
   void abort(Error reason) override {
-    if (!is_dead()) inner_->abort(std::move(reason));
+    if (const auto alive = inner()) alive->abort(std::move(reason));
   }
-  Status close(std::chrono::milliseconds timeout) override { return is_dead() ? death() : inner_->close(timeout); }
+  Status close(std::chrono::milliseconds timeout) override {
+    const auto alive = inner();
+    return alive ? alive->close(timeout) : death();
+  }
   void leave() override {
-    if (!is_dead()) inner_->leave();
+    if (const auto alive = inner()) alive->leave();
   }
 
  private:
   static Error death() { return {ErrorCode::kCancelled, "this worker is dead", ""}; }
 
-  TransportCall next_call(TransportCall::Kind kind, Channel channel, const FrameHeader& header) {
-    const TransportCall call{calls_++, kind, channel, header};
-    if (observe) observe(call);
-    if (!is_dead() && dies_at_ && dies_at_(call)) inner_.reset();
-    return call;
+  // Nothing: it is dead.
+  std::shared_ptr<Transport> inner() const {
+    const std::scoped_lock lock(mutex_);
+    return inner_;
   }
 
-  std::unique_ptr<Transport> inner_;
+  // The same, or nothing because the frame is lost.
+  std::shared_ptr<Transport> next_call(TransportCall::Kind kind, Channel channel, const FrameHeader& header) {
+    std::shared_ptr<Transport> dying;  // ends when others may call again
+    const std::scoped_lock lock(mutex_);
+    const TransportCall call{calls_++, kind, channel, header};
+    if (observe) observe(call);
+    if (inner_ && dies_at_ && dies_at_(call)) {
+      dying = std::exchange(inner_, nullptr);
+      dying->abort(death());  // whoever waits there
+    }
+    const bool is_lost = kind == TransportCall::Kind::kSend && loses && loses(call);
+    return is_lost ? nullptr : inner_;
+  }
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<Transport> inner_;
   int worker_;
   int workers_;
   CallTest dies_at_;

@@ -123,6 +123,21 @@ TEST_F(StagedTransportTest, KeepsFramesToItselfOnTheDevice) {
   memory_[0].let_go();
 }
 
+TEST_F(StagedTransportTest, FramesToItselfMayBeWaitedForInAnyOrder) {
+  const Buffer first = memory_[0].allocate_zeroed(8);
+  const Buffer second = memory_[0].allocate_zeroed(8);
+  const ReceiveId one = staged_[0]->post_receive(0, Channel::kTensors, header_of(1, 8), first);
+  const ReceiveId two = staged_[0]->post_receive(0, Channel::kTensors, header_of(2, 8), second);
+  staged_[0]->send(0, Channel::kTensors, header_of(1, 8), filled(0, 11));
+  EXPECT_TRUE(staged_[0]->ready(one));
+  EXPECT_FALSE(staged_[0]->ready(two));
+  staged_[0]->send(0, Channel::kTensors, header_of(2, 8), filled(0, 12));
+  EXPECT_TRUE(staged_[0]->wait(two, 10s).ok());
+  EXPECT_TRUE(staged_[0]->wait(one, 10s).ok());
+  EXPECT_EQ(first.data[0], std::byte{11});
+  EXPECT_EQ(second.data[0], std::byte{12});
+}
+
 TEST_F(StagedTransportTest, RefusesAFrameThatThePlanDoesNotExpect) {
   const ReceiveId receive = staged_[0]->post_receive(0, Channel::kTensors, header_of(2, 8), filled(0, 0));
   staged_[0]->send(0, Channel::kTensors, header_of(3, 8), filled(0, 9));

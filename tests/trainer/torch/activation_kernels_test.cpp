@@ -1,10 +1,11 @@
-// GELU and dropout as a GPU's threads compute them, against the CPU's vector code.
+// GELU, dropout and the gradient of cross entropy as a GPU's threads compute them, against the CPU's vector code.
 #include <algorithm>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "tests/trainer/kernels/grid_walk.h"
+#include "trainer/kernels/cross_entropy.h"
 #include "trainer/kernels/dropout.h"
 #include "trainer/kernels/gelu.h"
 #include "trainer/torch/ops.h"
@@ -83,6 +84,30 @@ TYPED_TEST(ActivationKernels, DropAsTheLoopDoes) {
       for (const std::int64_t blocks : block_counts(drop.calls())) {
         walk_grid(blocks, drop.calls(), drop);
         EXPECT_TRUE(same_tensors(by_loop, by_kernel)) << size << " with " << dropped;
+        by_kernel.zero_();
+      }
+    }
+  }
+}
+
+TEST(EntropyKernels, MakeGradientsAsTheLoopDoes) {
+  for (const std::int64_t classes : {1, 2, 7, 8, 9, 255, 257, 1003}) {
+    for (const bool edges : {false, true}) {
+      const std::int64_t rows = 11;
+      const std::int64_t size = rows * classes;
+      const at::Tensor logs = at::tensor(edges ? edge_floats(size, 4) : random_floats(size, 4, -8, 7));
+      const at::Tensor log_probabilities = logs.view({rows, classes});
+      at::Tensor labels = at::arange(rows, at::kLong).mul(37).remainder(classes);
+      labels.slice(0, 2, rows, 4).fill_(kNoLabel);
+      const at::Tensor by_loop = at::empty_like(log_probabilities);
+      ops::cross_entropy_backward(by_loop, log_probabilities, labels, 0.125);
+      const at::Tensor by_kernel = at::empty_like(log_probabilities);
+      const float scale = entropy_scale(0.125, count_labels(data<std::int64_t>(labels), rows, 0, 1));
+      for (const std::int64_t blocks : block_counts(rows, 1)) {
+        walk_rows(blocks, rows,
+                  EntropyGradient{data<float>(log_probabilities), data<std::int64_t>(labels),
+                                  mutable_data<float>(by_kernel), classes, scale});
+        EXPECT_TRUE(same_tensors(by_loop, by_kernel)) << classes;
         by_kernel.zero_();
       }
     }

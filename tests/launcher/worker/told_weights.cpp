@@ -1,4 +1,4 @@
-#include "launcher/worker/told_weights.h"
+#include "tests/launcher/worker/told_weights.h"
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "launcher/worker/spoilt_stage.h"
+#include "tests/launcher/worker/spoilt_stage.h"
 
 #include <algorithm>
 #include <array>
@@ -43,8 +43,10 @@ std::optional<Spoilt> asked_for() {
 
 class SpoiltStage final : public trainer::StageCompute {
  public:
-  SpoiltStage(Spoilt spoilt, std::unique_ptr<trainer::StageCompute> stage)
-      : spoilt_(std::move(spoilt)), stage_(std::move(stage)) {}
+  SpoiltStage(Spoilt spoilt, trainer::DeviceMemory& memory, std::unique_ptr<trainer::StageCompute> stage)
+      : spoilt_(std::move(spoilt)), memory_(memory), stage_(std::move(stage)) {
+    std::fill_n(not_a_number_.data, not_a_number_.size, std::byte{0xFF});
+  }
 
   Result<Output> forward(Position position, trainer::Buffer input) override {
     auto output = stage_->forward(position, std::move(input));
@@ -78,12 +80,13 @@ class SpoiltStage final : public trainer::StageCompute {
     return file >= 0;
   }
 
-  static void spoil(const trainer::Buffer& tensor) {
-    constexpr auto kAllOnes = std::byte{0xFF};
-    if (!tensor.empty()) std::fill_n(tensor.data, sizeof(float), kAllOnes);
+  void spoil(const trainer::Buffer& tensor) {
+    if (!tensor.empty()) memory_.copy(tensor.part(0, not_a_number_.size), not_a_number_);
   }
 
   Spoilt spoilt_;
+  trainer::DeviceMemory& memory_;
+  trainer::Buffer not_a_number_ = memory_.allocate_pinned(sizeof(float));  // one of fp32, two of bf16
   std::unique_ptr<trainer::StageCompute> stage_;
   std::array<bool, 2> overflowed_{};
 };
@@ -97,7 +100,8 @@ MakeStage spoilt_as_asked(MakeStage make_stage) {
     auto stage = make(request);
     const bool holds_block = request.layout.first_block <= spoilt->block && spoilt->block < request.layout.end_block;
     if (!holds_block) return stage;
-    return std::unique_ptr<trainer::StageCompute>(std::make_unique<SpoiltStage>(*spoilt, std::move(stage)));
+    return std::unique_ptr<trainer::StageCompute>(
+        std::make_unique<SpoiltStage>(*spoilt, *request.device, std::move(stage)));
   };
 }
 

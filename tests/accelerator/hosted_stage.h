@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "trainer/model/stage_compute.h"
+
+namespace everstep::accelerator {
+
+// A stage that knows the host alone, for chunks on a device: each op has what it needs fetched, and what it made
+// brought back. The device is waited for, but by the stage, not by the loop.
+class HostedStage final : public trainer::StageCompute {
+ public:
+  using Make = std::function<std::unique_ptr<trainer::StageCompute>(const trainer::StageRequest&)>;
+
+  HostedStage(const trainer::StageRequest& request, const Make& make)
+      : memory_(*request.device), chunk_(request.memory), host_(on_host(request.memory)) {
+    trainer::StageRequest hosted = request;
+    hosted.memory = host_;
+    hosted.device = nullptr;
+    stage_ = make(hosted);
+  }
+
+  Result<Output> forward(Position position, trainer::Buffer input) override {
+    fetch(host_.weights, chunk_.weights);
+    return brought(stage_->forward(position, fetched(input)));
+  }
+
+  Result<trainer::Buffer> backward(Position position, trainer::Buffer output_gradient, int parity) override {
+    fetch(host_.weights, chunk_.weights);
+    fetch(host_.gradients[parity], chunk_.gradients[parity]);
+    auto gradient = stage_->backward(position, fetched(output_gradient), parity);
+    bring(chunk_.gradients[parity], host_.gradients[parity]);
+    if (gradient) *gradient = brought(*gradient);
+    return gradient;
+  }
+
+  Result<Output> evaluate(std::int64_t index, trainer::Buffer input) override {
+    fetch(host_.weights, chunk_.weights);
+    return brought(stage_->evaluate(index, fetched(input)));
+  }
+
+  trainer::Noted<bool> take_overflow(int parity) override { return stage_->take_overflow(parity); }
+
+ private:
+  static trainer::ChunkMemory on_host(const trainer::ChunkMemory& chunk) {
+    trainer::ChunkMemory host;
+    host.weights = trainer::allocate_zeroed(chunk.weights.size);
+    host.gradients[0] = trainer::allocate_zeroed(chunk.gradients[0].size);
+    const bool is_same = chunk.gradients[0].data == chunk.gradients[1].data;
+    host.gradients[1] = is_same ? host.gradients[0] : trainer::allocate_zeroed(chunk.gradients[1].size);
+    return host;
+  }
+
+  // In ordinary memory, as a stage of the host gets it.
+  trainer::Buffer fetched(const trainer::Buffer& from) {
+    if (from.empty()) return {};
+    const trainer::Buffer on_host = trainer::allocate_scratch(from.size);
+    fetch(on_host, from);
+    return on_host;
+  }
+
+  void fetch(const trainer::Buffer& to, const trainer::Buffer& from) {
+    const trainer::Buffer pinned = memory_.fetch(from);
+    std::memcpy(to.data, pinned.data, pinned.size);
+  }
+
+  void bring(const trainer::Buffer& to, const trainer::Buffer& from) {
+    const trainer::Buffer pinned = memory_.allocate_pinned(from.size);
+    std::memcpy(pinned.data, from.data, from.size);
+    memory_.copy(to, pinned);
+    wait_for(memory_.mark());
+  }
+
+  trainer::Buffer brought(const trainer::Buffer& from) {
+    if (from.empty()) return {};
+    const trainer::Buffer there = memory_.allocate_scratch(from.size);
+    bring(there, from);
+    return there;
+  }
+
+  Result<Output> brought(Result<Output> output) {
+    if (output) output->tensor = brought(output->tensor);
+    return output;
+  }
+
+  trainer::DeviceMemory& memory_;
+  trainer::ChunkMemory chunk_;
+  trainer::ChunkMemory host_;
+  std::unique_ptr<trainer::StageCompute> stage_;
+};
+
+}  // namespace everstep::accelerator
