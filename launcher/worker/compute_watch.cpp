@@ -17,11 +17,18 @@ class WatchedStage final : public trainer::StageCompute {
     return output;
   }
 
-  Result<trainer::Buffer> backward(Position position, trainer::Buffer output_gradient, int parity) override {
+  Result<trainer::Buffer> backward_input(Position position, trainer::Buffer output_gradient, int parity) override {
     watch_.begin();
-    auto gradient = stage_->backward(position, std::move(output_gradient), parity);
+    auto gradient = stage_->backward_input(position, std::move(output_gradient), parity);
     watch_.end();
     return gradient;
+  }
+
+  Status backward_weights(Position position, int parity) override {
+    watch_.begin();
+    Status added = stage_->backward_weights(position, parity);
+    watch_.end();
+    return added;
   }
 
   Result<Output> evaluate(std::int64_t index, trainer::Buffer input) override {

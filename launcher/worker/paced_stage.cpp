@@ -19,9 +19,11 @@ class PacedStage final : public trainer::StageCompute {
   Result<Output> forward(Position position, trainer::Buffer input) override {
     return rested(stage_->forward(position, std::move(input)));
   }
-  Result<trainer::Buffer> backward(Position position, trainer::Buffer output_gradient, int parity) override {
-    return rested(stage_->backward(position, std::move(output_gradient), parity));
+  // Once per backward.
+  Result<trainer::Buffer> backward_input(Position position, trainer::Buffer output_gradient, int parity) override {
+    return rested(stage_->backward_input(position, std::move(output_gradient), parity));
   }
+  Status backward_weights(Position position, int parity) override { return stage_->backward_weights(position, parity); }
   Result<Output> evaluate(std::int64_t index, trainer::Buffer input) override {
     return rested(stage_->evaluate(index, std::move(input)));
   }

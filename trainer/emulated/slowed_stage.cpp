@@ -16,8 +16,11 @@ class SlowedStage final : public StageCompute {
   Result<Output> forward(Position position, Buffer input) override {
     return slowly([&] { return stage_->forward(position, std::move(input)); });
   }
-  Result<Buffer> backward(Position position, Buffer output_gradient, int parity) override {
-    return slowly([&] { return stage_->backward(position, std::move(output_gradient), parity); });
+  Result<Buffer> backward_input(Position position, Buffer output_gradient, int parity) override {
+    return slowly([&] { return stage_->backward_input(position, std::move(output_gradient), parity); });
+  }
+  Status backward_weights(Position position, int parity) override {
+    return slowly([&] { return stage_->backward_weights(position, parity); });
   }
   Result<Output> evaluate(std::int64_t index, Buffer input) override {
     return slowly([&] { return stage_->evaluate(index, std::move(input)); });

@@ -243,15 +243,21 @@ Status Worker::backward(std::int64_t index, const Op& op) {
   const bool stashed = options_.stash && staleness == 1;
   const Noted<bool> bad_input = not_finite(*gradient);
   if (stashed) memory_.swap(chunk.memory.weights, chunk.previous_weights);
-  auto input_gradient = chunk.compute->backward(position, *std::move(gradient), parity_of(op));
+  auto input_gradient = chunk.compute->backward_input(position, *std::move(gradient), parity_of(op));
   if (stashed) memory_.swap(chunk.memory.weights, chunk.previous_weights);
   if (!input_gradient) return input_gradient.error();
+  const SourceWatch::Tensors tensors{bad_input, not_finite(*input_gradient)};
+  send_output(op, *std::move(input_gradient));  // the next stage need not wait for the gradients of the weights
+  return backward_weights(op, tensors);
+}
+
+Status Worker::backward_weights(const Op& op, const SourceWatch::Tensors& tensors) {
+  Chunk& chunk = chunk_of(op.stage);
+  const Position position = stream_->position_of(op);
+  EVERSTEP_TRY(chunk.compute->backward_weights(position, parity_of(op)));
   const Noted<bool> overflowed = chunk.compute->take_overflow(parity_of(op));
   chunk.overflowed[parity_of(op)].add(overflowed);
-  if (sources_) {
-    sources_->backward({op.window, op.stage, position}, {bad_input, not_finite(*input_gradient)}, overflowed);
-  }
-  send_output(op, *std::move(input_gradient));
+  if (sources_) sources_->backward({op.window, op.stage, position}, tensors, overflowed);
   return {};
 }
 

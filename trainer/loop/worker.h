@@ -137,6 +137,7 @@ class Worker {
   Status forward(std::int64_t index, const scheduler::Op& op);
   Result<StageCompute::Output> forward_through(Chunk& chunk, Position position, Buffer input);
   Status backward(std::int64_t index, const scheduler::Op& op);
+  Status backward_weights(const scheduler::Op& op, const SourceWatch::Tensors& tensors);
   Status update(const scheduler::Op& op);
 
   Noted<bool> not_finite(const Buffer& tensor) const;

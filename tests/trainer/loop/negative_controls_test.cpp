@@ -104,16 +104,19 @@ class SumsOnArrival final : public StageCompute {
   }
 
   // Sums anew what has arrived of the window: with its last backward, before the sum is sent, that is all.
-  Result<Buffer> backward(Position position, Buffer output_gradient, int parity) override {
+  Result<Buffer> backward_input(Position position, Buffer output_gradient, int parity) override {
     const Buffer& sum = request_.memory.gradients[parity];
     set_zero(sum);
-    auto input_gradient = inner_->backward(position, std::move(output_gradient), parity);
+    auto input_gradient = inner_->backward_input(position, std::move(output_gradient), parity);
+    EVERSTEP_TRY(inner_->backward_weights(position, parity));
     std::vector<Buffer> gradients = kept_with(position, parity, sum);
     arrival_(gradients);
     set_zero(sum);
     for (const Buffer& gradient : gradients) add_sums(request_.accumulation, sum, gradient);
     return input_gradient;
   }
+
+  Status backward_weights(Position, int) override { return {}; }
 
   Result<Output> evaluate(std::int64_t index, Buffer input) override {
     return inner_->evaluate(index, std::move(input));
