@@ -110,8 +110,8 @@ Options plan_options() {
        .on_resume = OnResume::kMayChange},
       {.name = "emulate",
        .value_name = "F:B",
-       .help = "Wait F ms per forward and B ms per backward of a stage instead of computing; model:F:B: of the whole "
-               "model, of which each stage takes its part"},
+       .help = "Wait F ms per forward and B ms per backward of a stage instead of computing; F:B:W: the gradients of "
+               "the weights take W ms of their own; model:F:B: of the whole model, of which each stage takes its part"},
   };
 }
 

@@ -24,6 +24,11 @@ std::chrono::nanoseconds milliseconds_of(double ms, double share) {
   return std::chrono::nanoseconds(std::llround(ms * 1e6 * share));
 }
 
+trainer::EmulatedTimes share_of(const Emulation& emulation, double share) {
+  return {milliseconds_of(emulation.forward_ms, share), milliseconds_of(emulation.backward_ms, share),
+          milliseconds_of(emulation.weights_ms, share)};
+}
+
 // The copies that checkpoints are written from, on the worker with most of them: owners' state, and in an asynchronous
 // pipeline the weights before.
 std::int64_t staging_bytes(const Plan& plan, const scheduler::ModelProfile& profile) {
@@ -99,8 +104,7 @@ trainer::TrainOptions train_options_of(const TrainRequest& request, const TrainP
 std::string describe_setup(const Plan& plan) { return plan_text(plan) + " everstep=" + std::string(kVersion); }
 
 trainer::EmulatedTimes emulated_times(const Emulation& emulation, const Plan& plan) {
-  const double share = static_cast<double>(plan.depth) / static_cast<double>(plan.cuts.size() - 1);
-  return {milliseconds_of(emulation.forward_ms, share), milliseconds_of(emulation.backward_ms, share)};
+  return share_of(emulation, static_cast<double>(plan.depth) / static_cast<double>(plan.cuts.size() - 1));
 }
 
 trainer::EmulatedTimes emulated_part(const Emulation& emulation, const scheduler::ModelProfile& profile,
@@ -109,8 +113,7 @@ trainer::EmulatedTimes emulated_part(const Emulation& emulation, const scheduler
     const scheduler::StageCost stage = stage_cost(profile, begin, end);
     return static_cast<double>(stage.forward + stage.backward);
   };
-  const double share = cost(first_block, end_block) / cost(0, static_cast<int>(profile.blocks.size()));
-  return {milliseconds_of(emulation.forward_ms, share), milliseconds_of(emulation.backward_ms, share)};
+  return share_of(emulation, cost(first_block, end_block) / cost(0, static_cast<int>(profile.blocks.size())));
 }
 
 }  // namespace everstep::launcher

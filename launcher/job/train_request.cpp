@@ -69,12 +69,14 @@ class RequestReader {
     std::string text = values_.text("emulate");
     const bool of_model = text.starts_with(kOfModel);
     if (of_model) text.erase(0, kOfModel.size());
-    const std::size_t colon = text.find(':');
-    const auto forward = parse_number<double>(text.substr(0, colon));
-    const auto backward = parse_number<double>(colon == std::string::npos ? "" : text.substr(colon + 1));
-    const auto fits = [](const std::optional<double>& ms) { return ms && *ms >= 0 && *ms <= 1e6; };
-    if (fits(forward) && fits(backward)) return Emulation{*forward, *backward, of_model};
-    refuse("emulate", "expected two times in ms with a colon between them", "--emulate=10:20");
+    std::vector<double> times;
+    for (std::string rest = text + ":"; !rest.empty(); rest.erase(0, rest.find(':') + 1)) {
+      const auto ms = parse_number<double>(rest.substr(0, rest.find(':')));
+      times.push_back(ms && *ms <= 1e6 ? *ms : -1);
+    }
+    const bool is_known = (times.size() == 2 || times.size() == 3) && std::ranges::min(times) >= 0;
+    if (is_known) return Emulation{times[0], times[1], times.size() == 3 ? times[2] : 0, of_model};
+    refuse("emulate", "expected two or three times in ms with colons between them", "--emulate=10:20");
     return std::nullopt;
   }
 

@@ -22,7 +22,8 @@ inline constexpr int kMostLocalWorkers = 128;
 // the whole model, of which each stage takes as much as the planner reckons with.
 struct Emulation {
   double forward_ms = 0;
-  double backward_ms = 0;
+  double backward_ms = 0;  // without the gradients of the weights, if those have a time of their own
+  double weights_ms = 0;
   bool of_model = false;
 
   bool operator==(const Emulation&) const = default;

@@ -52,7 +52,9 @@ Tensors run(const ModelConfig& config, int number, c10::Device device) {
   Sums sink(weights);
   Tensors results{block->forward(weights, noise(1), call, saved)};
   for (int index = 2; index < 4; ++index) {
-    results.push_back(block->backward(weights, saved, noise(index), call, sink));
+    OwedGradients owed;
+    results.push_back(block->backward(weights, saved, noise(index), call, sink, owed));
+    add_owed(owed, sink);
   }
   results.insert(results.end(), sink.sums.begin(), sink.sums.end());
   return results;

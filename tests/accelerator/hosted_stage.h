@@ -28,13 +28,20 @@ class HostedStage final : public trainer::StageCompute {
     return brought(stage_->forward(position, fetched(input)));
   }
 
-  Result<trainer::Buffer> backward(Position position, trainer::Buffer output_gradient, int parity) override {
+  Result<trainer::Buffer> backward_input(Position position, trainer::Buffer output_gradient, int parity) override {
     fetch(host_.weights, chunk_.weights);
     fetch(host_.gradients[parity], chunk_.gradients[parity]);
-    auto gradient = stage_->backward(position, fetched(output_gradient), parity);
+    auto gradient = stage_->backward_input(position, fetched(output_gradient), parity);
     bring(chunk_.gradients[parity], host_.gradients[parity]);
     if (gradient) *gradient = brought(*gradient);
     return gradient;
+  }
+
+  Status backward_weights(Position position, int parity) override {
+    fetch(host_.gradients[parity], chunk_.gradients[parity]);
+    Status added = stage_->backward_weights(position, parity);
+    bring(chunk_.gradients[parity], host_.gradients[parity]);
+    return added;
   }
 
   Result<Output> evaluate(std::int64_t index, trainer::Buffer input) override {

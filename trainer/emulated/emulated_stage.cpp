@@ -15,9 +15,14 @@ class EmulatedStage final : public StageCompute {
 
   Result<Output> forward(Position, Buffer) override { return compute(); }
 
-  Result<Buffer> backward(Position, Buffer, int) override {
+  Result<Buffer> backward_input(Position, Buffer, int) override {
     wait_exactly(times_.backward);
     return is_first_ ? Buffer{} : zeros_;
+  }
+
+  Status backward_weights(Position, int) override {
+    wait_exactly(times_.weights);
+    return {};
   }
 
   Result<Output> evaluate(std::int64_t, Buffer) override { return compute(); }

@@ -11,7 +11,8 @@ namespace everstep::trainer {
 // How long a stage pretends to compute.
 struct EmulatedTimes {
   std::chrono::nanoseconds forward{};
-  std::chrono::nanoseconds backward{};
+  std::chrono::nanoseconds backward{};  // without the next
+  std::chrono::nanoseconds weights{};   // the gradients of the weights
 
   bool operator==(const EmulatedTimes&) const = default;
 };

@@ -29,8 +29,10 @@ struct StageRequest {
   DeviceMemory* device = nullptr;  // where `memory` lies; nothing: on the host
 };
 
-// Runs one stage on one device. A backward uses the weights that are in memory then, not those of its forward: that is
-// AMDP. Whatever is kept for the backward belongs to the implementation.
+// Runs one stage on one device. A backward has two halves: the stage before waits for the first one, nobody for the
+// second one until a sum of gradients is read. The first half uses the weights that are in memory then, not those of
+// its forward: that is AMDP. The second half uses no weights, so it may run after an update. Whatever is kept between
+// the three belongs to the implementation.
 class StageCompute {
  public:
   struct Output {
@@ -43,15 +45,22 @@ class StageCompute {
   // `input` comes from the stage before, empty at the first one; it is kept until the backward.
   virtual Result<Output> forward(Position position, Buffer input) = 0;
 
-  // Adds the minibatch's gradient to `memory.gradients[parity]`, each parameter once. `output_gradient` comes from the
-  // stage after, empty at the last one. Returns the gradient of the input, empty at the first stage. In fixed point a
-  // value that is not finite or too large leaves the sums undefined until they are zeroed: see take_overflow().
-  virtual Result<Buffer> backward(Position position, Buffer output_gradient, int parity) = 0;
+  // Returns the gradient of the input, empty at the first stage. `output_gradient` comes from the stage after, empty at
+  // the last one. A part of the weights' gradients may be added here already, where keeping what it is made of would
+  // take too much memory; it goes to `memory.gradients[parity]`.
+  virtual Result<Buffer> backward_input(Position position, Buffer output_gradient, int parity) = 0;
+
+  // Adds the rest of the minibatch's gradient to `memory.gradients[parity]`, so that each parameter got its own once.
+  // Follows backward_input() of the same position and parity, at any time and exactly once. Sums have the same bits if
+  // both halves keep the same order of minibatches, whatever lies between them. In fixed point a value that is not
+  // finite or too large leaves the sums undefined until they are zeroed: see take_overflow().
+  virtual Status backward_weights(Position position, int parity) = 0;
 
   // Forward only, without dropout, of minibatch `index` of the validation split; keeps nothing.
   virtual Result<Output> evaluate(std::int64_t index, Buffer input) = 0;
 
-  // Whether a gradient added to that parity since the last call could not be represented; resets it.
+  // Whether a gradient that could not be represented was added to that parity by the minibatches whose
+  // backward_weights() came since the last call; resets it.
   virtual Noted<bool> take_overflow(int parity) = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "trainer/model/wrapped_stage.h"
 
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "base/check.h"
@@ -14,21 +15,24 @@ class WrappedStage final : public StageCompute {
       : stage_(std::move(stage)), around_(std::move(around)) {}
 
   Result<Output> forward(Position position, Buffer input) override {
-    return wrapped<Output>(StageOp::kForward, position, [&] { return stage_->forward(position, std::move(input)); });
+    return wrapped(StageOp::kForward, position, [&] { return stage_->forward(position, std::move(input)); });
   }
-  Result<Buffer> backward(Position position, Buffer output_gradient, int parity) override {
-    return wrapped<Buffer>(StageOp::kBackward, position,
-                           [&] { return stage_->backward(position, std::move(output_gradient), parity); });
+  Result<Buffer> backward_input(Position position, Buffer output_gradient, int parity) override {
+    return wrapped(StageOp::kBackwardInput, position,
+                   [&] { return stage_->backward_input(position, std::move(output_gradient), parity); });
+  }
+  Status backward_weights(Position position, int parity) override {
+    return wrapped(StageOp::kBackwardWeights, position, [&] { return stage_->backward_weights(position, parity); });
   }
   Result<Output> evaluate(std::int64_t index, Buffer input) override {
-    return wrapped<Output>(StageOp::kEvaluate, {index}, [&] { return stage_->evaluate(index, std::move(input)); });
+    return wrapped(StageOp::kEvaluate, {index}, [&] { return stage_->evaluate(index, std::move(input)); });
   }
   Noted<bool> take_overflow(int parity) override { return stage_->take_overflow(parity); }
 
  private:
-  template <typename T, typename Run>
-  Result<T> wrapped(StageOp op, Position position, const Run& run) {
-    std::optional<Result<T>> result;
+  template <typename Run>
+  std::invoke_result_t<Run> wrapped(StageOp op, Position position, const Run& run) {
+    std::optional<std::invoke_result_t<Run>> result;
     around_(op, position, [&] { result = run(); });
     EVERSTEP_CHECK(result.has_value(), "what is around an op runs it");
     return *std::move(result);

@@ -8,7 +8,7 @@
 
 namespace everstep::trainer {
 
-enum class StageOp : std::uint8_t { kForward, kBackward, kEvaluate };
+enum class StageOp : std::uint8_t { kForward, kBackwardInput, kBackwardWeights, kEvaluate };
 
 // Is called for an op of a stage, and calls `run`, which is that op, once. `position` is the minibatch's.
 using AroundOp = std::function<void(StageOp op, Position position, const std::function<void()>& run)>;

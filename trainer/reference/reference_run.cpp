@@ -184,8 +184,9 @@ Result<double> ReferenceRun::train_minibatch(int minibatch, const WindowVersions
   for (int number = blocks() - 1; number >= 0; --number) {
     Block& block = blocks_[number];
     EVERSTEP_TRY(use(block, version_ - versions.at(minibatch, number).backward));
-    auto gradient = block.compute->backward(position_, tensor, 0);
+    auto gradient = block.compute->backward_input(position_, tensor, 0);
     if (!gradient) return gradient.error();
+    EVERSTEP_TRY(block.compute->backward_weights(position_, 0));
     tensor = std::move(*gradient);
   }
   memory_.wait_gathered();

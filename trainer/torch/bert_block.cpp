@@ -72,29 +72,29 @@ class BertBlock final : public Block {
   }
 
   at::Tensor backward(const Tensors& weights, const Tensors& saved, const at::Tensor& output_gradient,
-                      const BlockCall& call, GradientSink& sink) const override {
+                      const BlockCall& call, GradientSink& /*sink*/, OwedGradients& owed) const override {
     const at::Tensor sum_gradient =
         kFeedForwardNorm.backward(weights, saved[kFeedForwardSum], saved[kFeedForwardMean],
-                                  saved[kFeedForwardInverseDeviation], output_gradient, sink);
+                                  saved[kFeedForwardInverseDeviation], output_gradient, owed);
     at::Tensor gradient = drop_out(sum_gradient, call, RandomUse::kFeedForwardDropout);
-    gradient = kNarrow.backward(weights, saved[kActivated], gradient, sink);
+    gradient = kNarrow.backward(weights, saved[kActivated], gradient, owed);
     gradient = at::gelu_backward(gradient, saved[kWide]);
-    gradient = kWiden.backward(weights, saved[kMiddle], gradient, sink).add_(sum_gradient);
-    return attention_backward(weights, saved, gradient, call, sink);
+    gradient = kWiden.backward(weights, saved[kMiddle], gradient, owed).add_(sum_gradient);
+    return attention_backward(weights, saved, gradient, call, owed);
   }
 
  private:
   static at::Tensor attention_backward(const Tensors& weights, const Tensors& saved, const at::Tensor& middle_gradient,
-                                       const BlockCall& call, GradientSink& sink) {
+                                       const BlockCall& call, OwedGradients& owed) {
     const at::Tensor sum_gradient = kAttentionNorm.backward(weights, saved[kAttentionSum], saved[kAttentionMean],
-                                                            saved[kAttentionInverseDeviation], middle_gradient, sink);
+                                                            saved[kAttentionInverseDeviation], middle_gradient, owed);
     at::Tensor gradient = drop_out(sum_gradient, call, RandomUse::kAttentionDropout);
-    gradient = kAttentionOutput.backward(weights, saved[kAttention], gradient, sink);
+    gradient = kAttentionOutput.backward(weights, saved[kAttention], gradient, owed);
     const Attention::Gradients gradients = attention_of(call).backward(
         saved[kQueries], saved[kKeys], saved[kValues], {saved[kAttention], saved[kAttentionLogSum]}, gradient);
-    at::Tensor input_gradient = kQuery.backward(weights, saved[kInput], gradients.query, sink);
-    input_gradient.add_(kKey.backward(weights, saved[kInput], gradients.key, sink));
-    input_gradient.add_(kValue.backward(weights, saved[kInput], gradients.value, sink));
+    at::Tensor input_gradient = kQuery.backward(weights, saved[kInput], gradients.query, owed);
+    input_gradient.add_(kKey.backward(weights, saved[kInput], gradients.key, owed));
+    input_gradient.add_(kValue.backward(weights, saved[kInput], gradients.value, owed));
     return input_gradient.add_(sum_gradient);
   }
 };

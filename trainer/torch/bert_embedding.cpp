@@ -24,13 +24,16 @@ class BertEmbedding final : public Block {
   }
 
   at::Tensor backward(const Tensors& weights, const Tensors& saved, const at::Tensor& output_gradient,
-                      const BlockCall& call, GradientSink& sink) const override {
+                      const BlockCall& call, GradientSink& /*sink*/, OwedGradients& owed) const override {
     const at::Tensor normed_gradient = drop_out(output_gradient, call, RandomUse::kEmbeddingDropout);
     const at::Tensor gradient =
-        kNorm.backward(weights, saved[kSum], saved[kMean], saved[kInverseDeviation], normed_gradient, sink);
-    add_lookup_gradient(kTokens, call.batch.token_lookup, gradient, sink);
-    add_position_gradient(kPositions, call.batch.tokens.size(1), gradient, sink);
-    add_lookup_gradient(kSegments, call.batch.segment_lookup, gradient, sink);
+        kNorm.backward(weights, saved[kSum], saved[kMean], saved[kInverseDeviation], normed_gradient, owed);
+    owed.emplace_back([tokens = call.batch.token_lookup, segments = call.batch.segment_lookup,
+                       length = call.batch.tokens.size(1), gradient](GradientSink& sink) {
+      add_lookup_gradient(kTokens, tokens, gradient, sink);
+      add_position_gradient(kPositions, length, gradient, sink);
+      add_lookup_gradient(kSegments, segments, gradient, sink);
+    });
     return {};
   }
 };

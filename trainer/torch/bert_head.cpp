@@ -52,20 +52,20 @@ class BertHead final : public Block {
   }
 
   at::Tensor backward(const Tensors& weights, const Tensors& saved, const at::Tensor& /*output_gradient*/,
-                      const BlockCall& call, GradientSink& sink) const override {
+                      const BlockCall& call, GradientSink& sink, OwedGradients& owed) const override {
     const at::Tensor labels = call.batch.labels.index_select(0, call.batch.masked);
     const at::Tensor scores =
         cross_entropy_backward(saved[kLogProbabilities], labels, call.loss_weight, saved[kSelected].scalar_type());
     sink.add(kDecoderBias, scores.sum(0, false, at::kFloat));
     sink.add_product(kDecoder, scores.t(), saved[kNormed]);
     at::Tensor gradient = kNorm.backward(weights, saved[kActivated], saved[kMean], saved[kInverseDeviation],
-                                         scores.mm(weights[kDecoder]), sink);
+                                         scores.mm(weights[kDecoder]), owed);
     gradient = at::gelu_backward(gradient, saved[kTransformed]);
-    gradient = kTransform.backward(weights, saved[kSelected], gradient, sink);
+    gradient = kTransform.backward(weights, saved[kSelected], gradient, owed);
     at::Tensor input_gradient = at::zeros({call.batch.labels.numel(), gradient.size(1)}, gradient.options());
     input_gradient.index_copy_(0, call.batch.masked, gradient);
     if (next_sentence_) {
-      first_tokens(input_gradient, call).add_(next_sentence_backward(weights, saved, call, sink));
+      first_tokens(input_gradient, call).add_(next_sentence_backward(weights, saved, call, owed));
     }
     return input_gradient;
   }
@@ -86,12 +86,12 @@ class BertHead final : public Block {
 
   // The gradient of each row's first token.
   static at::Tensor next_sentence_backward(const Tensors& weights, const Tensors& saved, const BlockCall& call,
-                                           GradientSink& sink) {
+                                           OwedGradients& owed) {
     const at::Tensor scores = cross_entropy_backward(saved[kFollowsLogProbabilities], call.batch.follows,
                                                      call.loss_weight, saved[kPooled].scalar_type());
-    at::Tensor gradient = kNextSentence.backward(weights, saved[kPooled], scores, sink);
+    at::Tensor gradient = kNextSentence.backward(weights, saved[kPooled], scores, owed);
     gradient = at::tanh_backward(gradient, saved[kPooled]);
-    return kPooler.backward(weights, saved[kFirst], gradient, sink);
+    return kPooler.backward(weights, saved[kFirst], gradient, owed);
   }
 
   bool next_sentence_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -64,6 +65,14 @@ class GradientSink {
   virtual void add_rows(int parameter, const at::Tensor& index, const at::Tensor& rows) = 0;
 };
 
+// Gradients of one block's weights that a backward leaves for later: work on tensors that it keeps until then. To be
+// run once, in this order, with a sink of the same block.
+using OwedGradients = std::vector<std::function<void(GradientSink& sink)>>;
+
+inline void add_owed(const OwedGradients& owed, GradientSink& sink) {
+  for (const auto& add : owed) add(sink);
+}
+
 // Forward and backward of one block as pure functions of the weights handed in: no autograd graph, so nothing but
 // `saved` outlives a forward, and a backward may be given newer weights than its forward had. Weights are in the order
 // of parameters_of(). What a backward needs of the weights it takes from its argument; `saved` holds no copy of them.
@@ -75,9 +84,11 @@ class Block {
   virtual at::Tensor forward(const Tensors& weights, const at::Tensor& input, const BlockCall& call,
                              Tensors& saved) const = 0;
 
-  // The gradient of the input (undefined for the embedding). The head ignores `output_gradient`.
+  // The gradient of the input (undefined for the embedding). The head ignores `output_gradient`. Leaves the gradients
+  // of the weights in `owed`, which keeps the input and the output's gradient of each dense layer. Only the head's
+  // decoder goes to `sink` at once: the gradient of its output has the vocabulary's size.
   virtual at::Tensor backward(const Tensors& weights, const Tensors& saved, const at::Tensor& output_gradient,
-                              const BlockCall& call, GradientSink& sink) const = 0;
+                              const BlockCall& call, GradientSink& sink, OwedGradients& owed) const = 0;
 };
 
 std::vector<std::unique_ptr<Block>> make_blocks(const ModelConfig& config, int first_block, int end_block);

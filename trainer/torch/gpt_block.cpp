@@ -64,24 +64,24 @@ class GptBlock final : public Block {
   }
 
   at::Tensor backward(const Tensors& weights, const Tensors& saved, const at::Tensor& output_gradient,
-                      const BlockCall& call, GradientSink& sink) const override {
+                      const BlockCall& call, GradientSink& /*sink*/, OwedGradients& owed) const override {
     at::Tensor gradient = drop_out(output_gradient, call, RandomUse::kFeedForwardDropout);
     const GeluBackward gelu = tanh_gelu_backward(saved[kWide], kNarrow.input_gradient(weights, gradient));
-    kNarrow.add_gradients(gelu.value, gradient, sink);
-    gradient = kWiden.backward(weights, saved[kFeedForwardInput], gelu.input_gradient, sink);
+    kNarrow.owe_gradients(gelu.value, gradient, owed);
+    gradient = kWiden.backward(weights, saved[kFeedForwardInput], gelu.input_gradient, owed);
     at::Tensor middle_gradient = kFeedForwardNorm.backward(weights, saved[kMiddle], saved[kMiddleMean],
-                                                           saved[kMiddleInverseDeviation], gradient, sink);
+                                                           saved[kMiddleInverseDeviation], gradient, owed);
     middle_gradient.add_(output_gradient);
 
     gradient = drop_out(middle_gradient, call, RandomUse::kAttentionDropout);
-    gradient = kAttentionOutput.backward(weights, saved[kAttention], gradient, sink);
+    gradient = kAttentionOutput.backward(weights, saved[kAttention], gradient, owed);
     const Tensors parts = saved[kProjected].chunk(3, 1);
     const Attention::Gradients gradients = attention_of(call).backward(
         parts[0], parts[1], parts[2], {saved[kAttention], saved[kAttentionLogSum]}, gradient);
     gradient = at::cat({gradients.query, gradients.key, gradients.value}, 1);
-    gradient = kQueryKeyValue.backward(weights, saved[kAttended], gradient, sink);
+    gradient = kQueryKeyValue.backward(weights, saved[kAttended], gradient, owed);
     at::Tensor input_gradient = kAttentionNorm.backward(weights, saved[kInput], saved[kInputMean],
-                                                        saved[kInputInverseDeviation], gradient, sink);
+                                                        saved[kInputInverseDeviation], gradient, owed);
     return input_gradient.add_(middle_gradient);
   }
 };

@@ -19,10 +19,13 @@ class GptEmbedding final : public Block {
   }
 
   at::Tensor backward(const Tensors& /*weights*/, const Tensors& /*saved*/, const at::Tensor& output_gradient,
-                      const BlockCall& call, GradientSink& sink) const override {
+                      const BlockCall& call, GradientSink& /*sink*/, OwedGradients& owed) const override {
     const at::Tensor gradient = drop_out(output_gradient, call, RandomUse::kEmbeddingDropout);
-    add_lookup_gradient(kTokens, call.batch.token_lookup, gradient, sink);
-    add_position_gradient(kPositions, call.batch.tokens.size(1), gradient, sink);
+    owed.emplace_back(
+        [lookup = call.batch.token_lookup, length = call.batch.tokens.size(1), gradient](GradientSink& sink) {
+          add_lookup_gradient(kTokens, lookup, gradient, sink);
+          add_position_gradient(kPositions, length, gradient, sink);
+        });
     return {};
   }
 };

@@ -21,12 +21,12 @@ class GptHead final : public Block {
   }
 
   at::Tensor backward(const Tensors& weights, const Tensors& saved, const at::Tensor& /*output_gradient*/,
-                      const BlockCall& call, GradientSink& sink) const override {
+                      const BlockCall& call, GradientSink& sink, OwedGradients& owed) const override {
     const at::Tensor scores =
         cross_entropy_backward(saved[kLogProbabilities], saved[kLabels], call.loss_weight, saved[kInput].scalar_type());
     sink.add_product(kDecoder, scores.t(), saved[kNormed]);
     return kNorm.backward(weights, saved[kInput], saved[kMean], saved[kInverseDeviation], scores.mm(weights[kDecoder]),
-                          sink);
+                          owed);
   }
 };
 

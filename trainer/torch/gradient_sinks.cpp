@@ -1,5 +1,7 @@
 #include "trainer/torch/gradient_sinks.h"
 
+#include <utility>
+
 #include "trainer/torch/device_buffers.h"
 #include "trainer/torch/ops.h"
 #include "trainer/update/fixed_point.h"
@@ -26,7 +28,10 @@ class FloatGradients final : public StageGradients {
     sums_[entry_of(parameter)].index_add_(0, index, rows);
   }
 
-  Noted<bool> take_overflow() override { return false; }  // the optimizer sees infinities and NaNs itself
+  // The optimizer sees infinities and NaNs itself.
+  Noted<bool> take_overflow() override { return false; }
+  at::Tensor exchange_overflow(at::Tensor /*flag*/) override { return {}; }
+  void count_overflow(const at::Tensor& /*flag*/) override {}
 
  private:
   Tensors sums_;
@@ -61,6 +66,12 @@ class FixedPointGradients final : public StageGradients {
     overflow_.zero_();
     return overflowed;
   }
+
+  at::Tensor exchange_overflow(at::Tensor flag) override {
+    return std::exchange(overflow_, flag.defined() ? std::move(flag) : at::zeros_like(overflow_));
+  }
+
+  void count_overflow(const at::Tensor& flag) override { overflow_.bitwise_or_(flag); }
 
  private:
   DeviceMemory* const device_;

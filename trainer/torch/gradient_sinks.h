@@ -17,6 +17,12 @@ class StageGradients : public GradientSink {
   // Whether a gradient could not be represented since the last call; resets it.
   virtual Noted<bool> take_overflow() = 0;
 
+  // Notes from now on in `flag` what take_overflow() would tell, and returns where that was noted so far. Undefined: a
+  // new flag that is not set. What is added before its turn to tell is noted apart with this, and count_overflow()
+  // tells it later. Where nothing is noted, flags are undefined.
+  virtual at::Tensor exchange_overflow(at::Tensor flag) = 0;
+  virtual void count_overflow(const at::Tensor& flag) = 0;
+
  protected:
   std::size_t entry_of(int parameter) const { return first_entry_ + static_cast<std::size_t>(parameter); }
 

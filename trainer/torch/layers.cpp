@@ -39,9 +39,15 @@ void Dense::add_gradients(const at::Tensor& input, const at::Tensor& output_grad
   }
 }
 
+void Dense::owe_gradients(const at::Tensor& input, const at::Tensor& output_gradient, OwedGradients& owed) const {
+  owed.emplace_back([dense = *this, input, output_gradient](GradientSink& sink) {
+    dense.add_gradients(input, output_gradient, sink);
+  });
+}
+
 at::Tensor Dense::backward(const Tensors& weights, const at::Tensor& input, const at::Tensor& output_gradient,
-                           GradientSink& sink) const {
-  add_gradients(input, output_gradient, sink);
+                           OwedGradients& owed) const {
+  owe_gradients(input, output_gradient, owed);
   return input_gradient(weights, output_gradient);
 }
 
@@ -53,12 +59,14 @@ Norm::Output Norm::forward(const Tensors& weights, const at::Tensor& input) cons
 
 at::Tensor Norm::backward(const Tensors& weights, const at::Tensor& input, const at::Tensor& mean,
                           const at::Tensor& inverse_deviation, const at::Tensor& output_gradient,
-                          GradientSink& sink) const {
-  auto [input_gradient, weight_gradient, bias_gradient] =
+                          OwedGradients& owed) const {
+  const auto [input_gradient, weight_gradient, bias_gradient] =
       at::native_layer_norm_backward(output_gradient, input, {input.size(1)}, mean, inverse_deviation, weights[weight],
                                      weights[weight + 1], {true, true, true});
-  sink.add(weight, weight_gradient);
-  sink.add(weight + 1, bias_gradient);
+  owed.emplace_back([first = weight, of_weight = weight_gradient, of_bias = bias_gradient](GradientSink& sink) {
+    sink.add(first, of_weight);
+    sink.add(first + 1, of_bias);
+  });
   return input_gradient;
 }
 

@@ -25,11 +25,14 @@ struct Dense {
 
   at::Tensor forward(const Tensors& weights, const at::Tensor& input) const;
 
-  // Both halves of a backward, the first of which returns the gradient of the input; and both at once.
+  // Both halves of a backward: the gradient of the input; and those of the weights, for later.
   at::Tensor input_gradient(const Tensors& weights, const at::Tensor& output_gradient) const;
-  void add_gradients(const at::Tensor& input, const at::Tensor& output_gradient, GradientSink& sink) const;
+  void owe_gradients(const at::Tensor& input, const at::Tensor& output_gradient, OwedGradients& owed) const;
   at::Tensor backward(const Tensors& weights, const at::Tensor& input, const at::Tensor& output_gradient,
-                      GradientSink& sink) const;
+                      OwedGradients& owed) const;
+
+ private:
+  void add_gradients(const at::Tensor& input, const at::Tensor& output_gradient, GradientSink& sink) const;
 };
 
 // A layer norm: weight at `weight`, bias at `weight + 1`.
@@ -45,9 +48,11 @@ struct Norm {
 
   Output forward(const Tensors& weights, const at::Tensor& input) const;
 
-  // Returns the gradient of the input.
+  // Returns the gradient of the input. Those of the weights are made in the same pass over the input: they are small,
+  // so that keeping them is cheaper than a second pass. Only to add them is left for later.
   at::Tensor backward(const Tensors& weights, const at::Tensor& input, const at::Tensor& mean,
-                      const at::Tensor& inverse_deviation, const at::Tensor& output_gradient, GradientSink& sink) const;
+                      const at::Tensor& inverse_deviation, const at::Tensor& output_gradient,
+                      OwedGradients& owed) const;
 };
 
 // Attention over rows of `length` tokens; queries, keys and values may be views with any stride between tokens. By one

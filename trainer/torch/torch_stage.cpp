@@ -1,6 +1,7 @@
 #include "trainer/torch/torch_stage.h"
 
 #include <map>
+#include <utility>
 
 #include <c10/util/Exception.h>
 
@@ -34,7 +35,8 @@ class TorchStage final : public StageCompute {
   explicit TorchStage(const StageRequest& request);
 
   Result<Output> forward(Position position, Buffer input) override;
-  Result<Buffer> backward(Position position, Buffer output_gradient, int parity) override;
+  Result<Buffer> backward_input(Position position, Buffer output_gradient, int parity) override;
+  Status backward_weights(Position position, int parity) override;
   Result<Output> evaluate(std::int64_t index, Buffer input) override;
   Noted<bool> take_overflow(int parity) override { return gradients_[parity]->take_overflow(); }
 
@@ -52,17 +54,31 @@ class TorchStage final : public StageCompute {
     std::vector<Tensors> saved;
   };
 
+  // Between the two halves of a backward.
+  struct Owed {
+    struct OfBlock {
+      std::size_t first_entry = 0;
+      OwedGradients gradients;
+    };
+
+    int parity = 0;
+    std::vector<OfBlock> blocks;  // in the order of the backward; with recomputation none
+    at::Tensor overflow;          // of what the first half added
+  };
+
   bool last() const { return request_.layout.end_block == request_.model.blocks(); }
   c10::Device device() const { return blocks_.front().weights.front().device(); }
   at::Tensor boundary_tensor(const Buffer& buffer) const;
   Output to_output(const at::Tensor& result) const;
   Result<Output> run_forward(Position position, const Buffer& input);
-  Result<Buffer> run_backward(Position position, const Buffer& output_gradient, int parity);
+  Result<Buffer> run_backward_input(Position position, const Buffer& output_gradient, int parity);
+  Status run_backward_weights(Position position, int parity);
 
   StageRequest request_;
   std::vector<BlockSlot> blocks_;
   std::array<std::unique_ptr<StageGradients>, 2> gradients_;
   std::map<std::int64_t, InFlight> in_flight_;  // by position
+  std::map<std::int64_t, Owed> owed_;           // the same
 };
 
 TorchStage::TorchStage(const StageRequest& request) : request_(request) {
@@ -112,7 +128,7 @@ Result<StageCompute::Output> TorchStage::run_forward(Position position, const Bu
   return to_output(activation);
 }
 
-Result<Buffer> TorchStage::run_backward(Position position, const Buffer& output_gradient, int parity) {
+Result<Buffer> TorchStage::run_backward_input(Position position, const Buffer& output_gradient, int parity) {
   const auto place = in_flight_.find(position.value);
   EVERSTEP_CHECK(place != in_flight_.end(), "a backward follows its forward");
   InFlight& kept = place->second;
@@ -120,24 +136,52 @@ Result<Buffer> TorchStage::run_backward(Position position, const Buffer& output_
   at::Tensor gradient = boundary_tensor(output_gradient);
   const double loss_weight = 1.0 / static_cast<double>(request_.window);
   StageGradients& sink = *gradients_[parity];
+  Owed owed{parity, {}, {}};
+  at::Tensor others_overflow = sink.exchange_overflow({});
   for (std::size_t i = blocks_.size(); i-- > 0;) {
     const BlockSlot& block = blocks_[i];
     const BlockCall call{request_.model, block.number, kept.batch, position, true, loss_weight};
     Tensors saved = std::move(kept.saved[i]);
     if (request_.model.recompute) block.code->forward(block.weights, at::Tensor(saved[0]), call, saved);
     sink.select_block(block.first_entry);
-    gradient = block.code->backward(block.weights, saved, gradient, call, sink);
+    OwedGradients of_block;
+    gradient = block.code->backward(block.weights, saved, gradient, call, sink, of_block);
+    if (request_.model.recompute) {  // or all that was recomputed would be kept after all
+      add_owed(of_block, sink);
+    } else {
+      owed.blocks.push_back({block.first_entry, std::move(of_block)});
+    }
   }
+  owed.overflow = sink.exchange_overflow(std::move(others_overflow));
   in_flight_.erase(place);
+  owed_.emplace(position.value, std::move(owed));
   return gradient.defined() ? to_buffer(gradient) : Buffer{};
+}
+
+Status TorchStage::run_backward_weights(Position position, int parity) {
+  auto place = owed_.extract(position.value);
+  EVERSTEP_CHECK(!place.empty() && place.mapped().parity == parity, "the first half of this backward comes before");
+  Owed& owed = place.mapped();
+  StageGradients& sink = *gradients_[parity];
+  for (Owed::OfBlock& block : owed.blocks) {
+    sink.select_block(block.first_entry);
+    add_owed(std::exchange(block.gradients, {}), sink);
+  }
+  sink.count_overflow(owed.overflow);
+  return {};
 }
 
 Result<StageCompute::Output> TorchStage::forward(Position position, Buffer input) {
   return without_exceptions("the forward", position, [&] { return run_forward(position, input); });
 }
 
-Result<Buffer> TorchStage::backward(Position position, Buffer output_gradient, int parity) {
-  return without_exceptions("the backward", position, [&] { return run_backward(position, output_gradient, parity); });
+Result<Buffer> TorchStage::backward_input(Position position, Buffer output_gradient, int parity) {
+  return without_exceptions("the backward", position,
+                            [&] { return run_backward_input(position, output_gradient, parity); });
+}
+
+Status TorchStage::backward_weights(Position position, int parity) {
+  return without_exceptions("the weights' backward", position, [&] { return run_backward_weights(position, parity); });
 }
 
 Result<StageCompute::Output> TorchStage::evaluate(std::int64_t index, Buffer input) {

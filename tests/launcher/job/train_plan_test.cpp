@@ -74,9 +74,11 @@ TEST(TrainPlan, DescribesWhatAllMustAgreeOn) {
 TEST(TrainPlan, SharesTheEmulatedTimeBetweenTheStagesOfAWorker) {
   using std::chrono::milliseconds;
   const auto amdp = plan_of({"--workers=4", "--depth=4", "--schedule=amdp"});
-  EXPECT_EQ(emulated_times({10, 20}, amdp->plan), (trainer::EmulatedTimes{milliseconds(10), milliseconds(20)}));
+  EXPECT_EQ(emulated_times({10, 20, 6}, amdp->plan),
+            (trainer::EmulatedTimes{milliseconds(10), milliseconds(20), milliseconds(6)}));
   const auto interleaved = plan_of({"--workers=4", "--schedule=interleaved"});
-  EXPECT_EQ(emulated_times({10, 20}, interleaved->plan), (trainer::EmulatedTimes{milliseconds(5), milliseconds(10)}));
+  EXPECT_EQ(emulated_times({10, 20, 6}, interleaved->plan),
+            (trainer::EmulatedTimes{milliseconds(5), milliseconds(10), milliseconds(3)}));
 }
 
 TEST(TrainPlan, SharesTheEmulatedTimeOfAModelByWhatItsBlocksCost) {

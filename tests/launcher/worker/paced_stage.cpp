@@ -17,9 +17,9 @@ MakeStage paced_as_asked(MakeStage make_stage) {
   const auto rest = parse_number<int>(variable);
   EVERSTEP_CHECK(rest.has_value(), "TEST_PACE_US is not a number");
   return [rest = std::chrono::microseconds(*rest), make = std::move(make_stage)](const trainer::StageRequest& request) {
-    return wrap_ops(make(request), [rest](trainer::StageOp, Position, const std::function<void()>& run) {
+    return wrap_ops(make(request), [rest](trainer::StageOp op, Position, const std::function<void()>& run) {
       run();
-      std::this_thread::sleep_for(rest);
+      if (op != trainer::StageOp::kBackwardWeights) std::this_thread::sleep_for(rest);  // once per backward
     });
   };
 }

@@ -56,12 +56,17 @@ class SpoiltStage final : public trainer::StageCompute {
     return output;
   }
 
-  Result<trainer::Buffer> backward(Position position, trainer::Buffer output_gradient, int parity) override {
-    auto gradient = stage_->backward(position, std::move(output_gradient), parity);
+  Result<trainer::Buffer> backward_input(Position position, trainer::Buffer output_gradient, int parity) override {
+    auto gradient = stage_->backward_input(position, std::move(output_gradient), parity);
     if (!gradient || spoilt_.forward || !is_due(position)) return gradient;
-    overflowed_[parity] = true;
+    spoils_weights_ = true;
     spoil(*gradient);
     return gradient;
+  }
+
+  Status backward_weights(Position position, int parity) override {
+    if (position == spoilt_.position && std::exchange(spoils_weights_, false)) overflowed_[parity] = true;
+    return stage_->backward_weights(position, parity);
   }
 
   Result<Output> evaluate(std::int64_t index, trainer::Buffer input) override {
@@ -88,6 +93,7 @@ class SpoiltStage final : public trainer::StageCompute {
   trainer::DeviceMemory& memory_;
   trainer::Buffer not_a_number_ = memory_.allocate_pinned(sizeof(float));  // one of fp32, two of bf16
   std::unique_ptr<trainer::StageCompute> stage_;
+  bool spoils_weights_ = false;  // in the second half of the backward at hand
   std::array<bool, 2> overflowed_{};
 };
 

@@ -138,7 +138,7 @@ TEST_F(DeviceOfAWorker, IsFoundToHangWhenAKernelDoesNotEnd) {
   const auto after_last_op = [](const std::function<void()>& then) -> trainer::AroundOp {
     return [then](trainer::StageOp op, Position position, const std::function<void()>& run) {
       run();
-      if (op == trainer::StageOp::kBackward && position.value == 7) then();
+      if (op == trainer::StageOp::kBackwardInput && position.value == 7) then();
     };
   };
   const trainer::AroundOp stick = after_last_op([&] {

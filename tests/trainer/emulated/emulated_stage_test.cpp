@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr EmulatedTimes kTimes{milliseconds(10), milliseconds(20)};
+constexpr EmulatedTimes kTimes{milliseconds(10), milliseconds(20), milliseconds(5)};
 
 StageRequest stage_of(int first_block, int end_block) {
   StageRequest request;
@@ -32,20 +32,22 @@ std::chrono::duration<double, std::milli> time_of(Action action) {
 TEST(SlowedStage, TakesSoManyTimesAsLongAndComputesTheSame) {
   const auto stage = make_slowed_stage(make_emulated_stage(stage_of(0, 4), kTimes), 3);
   EXPECT_GE(time_of([&] { EXPECT_EQ(stage->forward({0}, {})->loss.value(), 0); }), milliseconds(30));
-  EXPECT_GE(time_of([&] { EXPECT_EQ(stage->backward({0}, {}, 0)->size, 0U); }), milliseconds(60));
+  EXPECT_GE(time_of([&] { EXPECT_EQ(stage->backward_input({0}, {}, 0)->size, 0U); }), milliseconds(60));
+  EXPECT_GE(time_of([&] { EXPECT_TRUE(stage->backward_weights({0}, 0)); }), milliseconds(15));
 }
 
 TEST(EmulatedStage, WaitsAsLongAsItWasTold) {
   const auto stage = make_emulated_stage(stage_of(0, 4), kTimes);
   EXPECT_GE(time_of([&] { EXPECT_TRUE(stage->forward({0}, {}).ok()); }), milliseconds(10));
-  EXPECT_GE(time_of([&] { EXPECT_TRUE(stage->backward({0}, {}, 0).ok()); }), milliseconds(20));
+  EXPECT_GE(time_of([&] { EXPECT_TRUE(stage->backward_input({0}, {}, 0).ok()); }), milliseconds(20));
+  EXPECT_GE(time_of([&] { EXPECT_TRUE(stage->backward_weights({0}, 0)); }), milliseconds(5));
 }
 
 TEST(EmulatedStage, HandsOnTensorsOfTheRightSize) {
   const StageRequest request = stage_of(1, 3);
   const auto stage = make_emulated_stage(request, {});
   const Buffer output = stage->forward({0}, {})->tensor;
-  const Buffer gradient = *stage->backward({0}, {}, 0);
+  const Buffer gradient = *stage->backward_input({0}, {}, 0);
   EXPECT_EQ(output.size, request.model.boundary_bytes());
   EXPECT_EQ(gradient.size, request.model.boundary_bytes());
   const auto bytes = output.as<unsigned char>();
@@ -53,10 +55,10 @@ TEST(EmulatedStage, HandsOnTensorsOfTheRightSize) {
 }
 
 TEST(EmulatedStage, HasNoNeighboursBeyondTheEnds) {
-  EXPECT_TRUE(make_emulated_stage(stage_of(0, 2), {})->backward({0}, {}, 0)->empty());
+  EXPECT_TRUE(make_emulated_stage(stage_of(0, 2), {})->backward_input({0}, {}, 0)->empty());
   EXPECT_FALSE(make_emulated_stage(stage_of(0, 2), {})->forward({0}, {})->tensor.empty());
   EXPECT_TRUE(make_emulated_stage(stage_of(2, 4), {})->forward({0}, {})->tensor.empty());
-  EXPECT_FALSE(make_emulated_stage(stage_of(2, 4), {})->backward({0}, {}, 0)->empty());
+  EXPECT_FALSE(make_emulated_stage(stage_of(2, 4), {})->backward_input({0}, {}, 0)->empty());
 }
 
 }  // namespace

@@ -16,10 +16,15 @@ class CountingStage final : public StageCompute {
     return Output{last ? Buffer{} : boundary(), last ? static_cast<double>(position.value) : 0.0};
   }
 
-  Result<Buffer> backward(Position position, Buffer, int parity) override {
+  Result<Buffer> backward_input(Position position, Buffer, int) override {
     see(position, false);
-    for (float& sum : request_.memory.gradients[parity].as<float>()) sum += 1;
     return request_.layout.first_block == 0 ? Buffer{} : boundary();
+  }
+
+  Status backward_weights(Position, int parity) override {
+    clock_ += stage_ + 1;
+    for (float& sum : request_.memory.gradients[parity].as<float>()) sum += 1;
+    return {};
   }
 
   Result<Output> evaluate(std::int64_t index, Buffer) override {
@@ -32,7 +37,7 @@ class CountingStage final : public StageCompute {
  private:
   Buffer boundary() const { return allocate_zeroed(request_.model.boundary_bytes()); }
   void see(Position position, bool forward) {
-    clock_ += (forward ? 1 : 2) * (stage_ + 1);
+    clock_ += stage_ + 1;
     sightings_.add(worker_, {stage_, position.value, forward, request_.memory.weights.as<float>()[0]});
   }
 

@@ -34,8 +34,8 @@ class Sightings {
 };
 
 // A stage without arithmetic: each backward adds 1 to the gradient of every element, so that an update's gradient
-// counts the minibatches that reached it. A forward of stage s takes s + 1 ticks of the worker's clock, a backward
-// twice that.
+// counts the minibatches that reached it. A forward of stage s takes s + 1 ticks of the worker's clock, as does
+// each half of a backward.
 std::unique_ptr<StageCompute> make_counting_stage(const StageRequest& request, int stage, int worker,
                                                   Sightings& sightings, Tick& clock);
 

@@ -21,9 +21,12 @@ class OverflowsOnce final : public StageCompute {
   Result<Output> forward(Position position, Buffer input) override {
     return stage_->forward(position, std::move(input));
   }
-  Result<Buffer> backward(Position position, Buffer output_gradient, int parity) override {
+  Result<Buffer> backward_input(Position position, Buffer output_gradient, int parity) override {
+    return stage_->backward_input(position, std::move(output_gradient), parity);
+  }
+  Status backward_weights(Position position, int parity) override {
     has_passed_ = position == at_;
-    return stage_->backward(position, std::move(output_gradient), parity);
+    return stage_->backward_weights(position, parity);
   }
   Result<Output> evaluate(std::int64_t index, Buffer input) override {
     return stage_->evaluate(index, std::move(input));

@@ -87,6 +87,18 @@ class DropsTheNewWindowsBuffer final : public Faulty<DropsTheNewWindowsBuffer> {
   }
 };
 
+// Adds the gradients of the weights when their window's update is over. Before that the sums were sent and applied.
+class AddsWeightsAfterTheirReduce final : public Faulty<AddsWeightsAfterTheirReduce> {
+ public:
+  using Faulty::Faulty;
+
+ private:
+  std::optional<WeightsOp> weights_before(std::int64_t index, const Op& /*op*/) override {
+    const bool is_after_update = index > 0 && stream().at(index - 1).kind == OpKind::kUpdate;
+    return is_after_update ? pending_weights().take_oldest() : std::nullopt;
+  }
+};
+
 // The order in which the gradients of a chunk's minibatches reach their sum, given that of the schedule.
 using Arrival = std::function<void(std::vector<Buffer>& gradients)>;
 
@@ -104,16 +116,19 @@ class SumsOnArrival final : public StageCompute {
   }
 
   // Sums anew what has arrived of the window: with its last backward, before the sum is sent, that is all.
-  Result<Buffer> backward(Position position, Buffer output_gradient, int parity) override {
+  Result<Buffer> backward_input(Position position, Buffer output_gradient, int parity) override {
     const Buffer& sum = request_.memory.gradients[parity];
     set_zero(sum);
-    auto input_gradient = inner_->backward(position, std::move(output_gradient), parity);
+    auto input_gradient = inner_->backward_input(position, std::move(output_gradient), parity);
+    EVERSTEP_TRY(inner_->backward_weights(position, parity));
     std::vector<Buffer> gradients = kept_with(position, parity, sum);
     arrival_(gradients);
     set_zero(sum);
     for (const Buffer& gradient : gradients) add_sums(request_.accumulation, sum, gradient);
     return input_gradient;
   }
+
+  Status backward_weights(Position, int) override { return {}; }
 
   Result<Output> evaluate(std::int64_t index, Buffer input) override {
     return inner_->evaluate(index, std::move(input));
@@ -186,6 +201,11 @@ TEST_P(NegativeControl, AnUpdateAfterTheWrongBackwardIsCaught) {
 
 TEST_P(NegativeControl, ADroppedNewWindowBufferIsCaught) {
   const Runs runs = runs_of<DropsTheNewWindowsBuffer>();
+  expect_caught(runs, difference_from(run_oracle(options_, *data_), runs));
+}
+
+TEST_P(NegativeControl, WeightsAddedAfterTheirReduceAreCaught) {
+  const Runs runs = runs_of<AddsWeightsAfterTheirReduce>();
   expect_caught(runs, difference_from(run_oracle(options_, *data_), runs));
 }
 

@@ -26,7 +26,8 @@ class BrokenStage final : public StageCompute {
   Result<Output> forward(Position position, Buffer input) override {
     return inner_->forward(position, std::move(input));
   }
-  Result<Buffer> backward(Position, Buffer, int) override { return Error{ErrorCode::kInternal, "broken", ""}; }
+  Result<Buffer> backward_input(Position, Buffer, int) override { return Error{ErrorCode::kInternal, "broken", ""}; }
+  Status backward_weights(Position position, int parity) override { return inner_->backward_weights(position, parity); }
   Result<Output> evaluate(std::int64_t index, Buffer input) override {
     return inner_->evaluate(index, std::move(input));
   }

@@ -37,18 +37,30 @@ class MixingStage final : public StageCompute {
     return pass(*random, input, &kept_[position.value]);
   }
 
-  Result<Buffer> backward(Position position, Buffer output_gradient, int parity) override {
+  Result<Buffer> backward_input(Position position, Buffer output_gradient, int) override {
     const auto random = stream_of(position);
     if (!random) return random.error();
     const auto kept = kept_.extract(position.value);
     EVERSTEP_CHECK(!kept.empty(), "a backward without a forward");
     Values gradient = is_last() ? last_gradient(*random, kept.mapped().back()) : values_of(output_gradient);
-    const bool poison = poisoned_.contains(position.value);
+    std::vector<Values>& owed = owed_[position.value];
     for (int block = request_.layout.end_block - 1; block >= request_.layout.first_block; --block) {
       const Values& input = kept.mapped()[static_cast<std::size_t>(block - request_.layout.first_block)];
-      gradient = unmix(*random, block, input, gradient, parity, poison);
+      gradient = unmix(*random, block, input, gradient, owed.emplace_back());
+    }
+    const float infinity = std::numeric_limits<float>::infinity();
+    if (poisoned_.contains(position.value)) {
+      for (Values& of_weights : owed) std::ranges::fill(of_weights, infinity);
     }
     return is_first() ? Buffer{} : buffer_of(gradient);
+  }
+
+  Status backward_weights(Position position, int parity) override {
+    const auto owed = owed_.extract(position.value);
+    EVERSTEP_CHECK(!owed.empty(), "the second half of a backward without the first");
+    int block = request_.layout.end_block;
+    for (const Values& of_weights : owed.mapped()) add(parity, offset_of(--block), of_weights);
+    return {};
   }
 
   Result<Output> evaluate(std::int64_t index, Buffer input) override {
@@ -108,18 +120,15 @@ class MixingStage final : public StageCompute {
     return output;
   }
 
-  // The gradient of the input; adds those of the weights.
-  Values unmix(const RandomStream& random, int block, const Values& input, const Values& gradient, int parity,
-               bool poison) {
+  // The gradient of the input, and those of the weights.
+  Values unmix(const RandomStream& random, int block, const Values& input, const Values& gradient,
+               Values& of_weights) const {
     Values result = gradient;
-    Values of_weights;
     for_each_weight(random, block, [&](std::size_t value, std::size_t next, float noise, float weight) {
       const float from_above = gradient[value];
       result[next] += weight * from_above;
-      const float of_weight = from_above * (input[next] + noise) / static_cast<float>(request_.window);
-      of_weights.push_back(poison ? std::numeric_limits<float>::infinity() : of_weight);
+      of_weights.push_back(from_above * (input[next] + noise) / static_cast<float>(request_.window));
     });
-    add(parity, offset_of(block), of_weights);
     for (float& value : result) value = squashed(value);
     return result;
   }
@@ -184,6 +193,7 @@ class MixingStage final : public StageCompute {
   StageRequest request_;
   std::set<std::int64_t> poisoned_;
   std::map<std::int64_t, std::vector<Values>> kept_;  // by position
+  std::map<std::int64_t, std::vector<Values>> owed_;  // the same: gradients of weights, by block from the last one
   std::array<bool, 2> overflowed_{};
 };
 

@@ -45,6 +45,15 @@ at::Tensor noise(const ModelConfig& config, std::vector<std::int64_t> shape, int
       .to(scalar_type(config));
 }
 
+// A whole backward: the gradient of the input, and all others in the sink.
+at::Tensor both_halves(const Block& block, const Tensors& weights, const Tensors& saved,
+                       const at::Tensor& output_gradient, const BlockCall& call, GradientSink& sink) {
+  OwedGradients owed;
+  at::Tensor input_gradient = block.backward(weights, saved, output_gradient, call, sink, owed);
+  add_owed(owed, sink);
+  return input_gradient;
+}
+
 double relative_error(const at::Tensor& actual, const at::Tensor& expected) {
   const double scale = std::max(1e-12, expected.abs().max().item<double>());
   return (actual.to(at::kDouble) - expected).abs().max().item<double>() / scale;
@@ -98,6 +107,9 @@ class EveryBlock : public testing::TestWithParam<Case> {
 
   bool is_head() const { return GetParam().block == config_.blocks() - 1; }
   BlockCall call() const { return {config_, GetParam().block, batch_, Position{8}, true, kLossWeight}; }
+  at::Tensor both_halves(const Tensors& saved, GradientSink& sink) const {
+    return trainer::both_halves(*block_, weights_, saved, output_gradient_, call(), sink);
+  }
 
   static constexpr double kLossWeight = 0.25;
 
@@ -113,7 +125,7 @@ TEST_P(EveryBlock, AgreesWithAutogradOnThePlainFormulas) {
   Tensors saved;
   const at::Tensor output = block_->forward(weights_, input_, call(), saved);
   CollectingSink sink(weights_);
-  const at::Tensor input_gradient = block_->backward(weights_, saved, output_gradient_, call(), sink);
+  const at::Tensor input_gradient = both_halves(saved, sink);
 
   const c10::AutoGradMode record(true);
   Tensors leaves;
@@ -144,12 +156,26 @@ TEST_P(EveryBlock, IsAPureFunction) {
   EXPECT_TRUE(at::equal(first, block_->forward(weights_, input_, call(), saved_again)));
   CollectingSink sink(weights_);
   CollectingSink sink_again(weights_);
-  const at::Tensor gradient = block_->backward(weights_, saved, output_gradient_, call(), sink);
-  const at::Tensor gradient_again = block_->backward(weights_, saved, output_gradient_, call(), sink_again);
+  const at::Tensor gradient = both_halves(saved, sink);
+  const at::Tensor gradient_again = both_halves(saved, sink_again);
   if (gradient.defined()) {
     EXPECT_TRUE(at::equal(gradient, gradient_again));
   }
   for (std::size_t i = 0; i < weights_.size(); ++i) EXPECT_TRUE(at::equal(sink.gradients[i], sink_again.gradients[i]));
+}
+
+// So that nobody has to keep the scores, or their gradient, of the whole vocabulary until the second half.
+TEST_P(EveryBlock, AddsTheDecodersGradientAloneInTheFirstHalf) {
+  Tensors saved;
+  block_->forward(weights_, input_, call(), saved);
+  CollectingSink sink(weights_);
+  OwedGradients owed;
+  block_->backward(weights_, saved, output_gradient_, call(), sink, owed);
+  const std::vector<ParameterSpec> parameters = parameters_of(config_, GetParam().block);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const bool has_vocabulary = parameters[i].shape.front() == config_.shape.vocabulary;
+    EXPECT_EQ(sink.counts[i], is_head() && has_vocabulary ? 1 : 0) << parameters[i].name;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Block, EveryBlock, testing::ValuesIn(all_cases()), case_name);
@@ -166,7 +192,7 @@ TEST(Block, GradientIsTheSlopeOfTheLoss) {
     Tensors saved;
     code->forward(weights, input, call, saved);
     CollectingSink sink(weights);
-    code->backward(weights, saved, {}, call, sink);
+    both_halves(*code, weights, saved, {}, call, sink);
     for (std::size_t i = 0; i < weights.size(); ++i) {
       const at::Tensor flat = weights[i].view({-1});
       const std::int64_t place = flat.numel() / 3;
@@ -195,7 +221,7 @@ TEST(Block, HasNoLossAndNoGradientWithoutLabels) {
     Tensors saved;
     EXPECT_EQ(code->forward(weights, input, call, saved).item<double>(), 0);
     CollectingSink sink(weights);
-    EXPECT_FALSE(code->backward(weights, saved, {}, call, sink).any().item<bool>());
+    EXPECT_FALSE(both_halves(*code, weights, saved, {}, call, sink).any().item<bool>());
     for (const at::Tensor& gradient : sink.gradients) EXPECT_FALSE(gradient.any().item<bool>());
   }
 }

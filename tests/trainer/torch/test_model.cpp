@@ -86,9 +86,21 @@ double CutModel::forward(Position position) {
 }
 
 void CutModel::backward(Position position, int parity) {
+  backward_input(position, parity);
+  backward_weights(position, parity);
+}
+
+void CutModel::backward_input(Position position, int parity) {
   Buffer gradient;
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
-    gradient = stage->compute->backward(position, gradient, parity).value();
+    gradient = stage->compute->backward_input(position, gradient, parity).value();
+  }
+}
+
+void CutModel::backward_weights(Position position, int parity) {
+  for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
+    const Status added = stage->compute->backward_weights(position, parity);
+    EVERSTEP_CHECK(added.ok(), "a backward that fails");
   }
 }
 

@@ -38,7 +38,9 @@ class CutModel {
            std::int64_t window = 4);
 
   double forward(Position position);
-  void backward(Position position, int parity = 0);
+  void backward(Position position, int parity = 0);  // both halves
+  void backward_input(Position position, int parity = 0);
+  void backward_weights(Position position, int parity = 0);
   double evaluate(std::int64_t index);
 
   // Copies of all parameters' gradients (or weights), in the order of the blocks; no gaps.

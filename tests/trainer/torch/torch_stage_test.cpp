@@ -74,6 +74,41 @@ TEST_P(EveryModel, HasTheSameBitsWhenItRecomputes) {
   EXPECT_TRUE(equal_bits(recomputed.gradients, reference.gradients));
 }
 
+// What an update may do between the halves, or other minibatches, changes nothing: only the order within each half
+// counts.
+TEST_P(EveryModel, HasTheSameBitsWhereverTheSecondHalfOfABackwardRuns) {
+  for (const bool recompute : {false, true}) {
+    config_.recompute = recompute;
+    const PassResult reference = run_two(config_, {0, 2, 5}, accumulation_);
+    const RandomSamples data(config_);
+    CutModel model(config_, {0, 2, 5}, accumulation_, data);
+    model.forward(Position{3});
+    model.forward(Position{4});
+    model.backward_input(Position{3});
+    model.backward_input(Position{4});
+    model.scale_weights(2);
+    model.forward(Position{5});
+    model.backward_weights(Position{3});
+    model.backward_weights(Position{4});
+    EXPECT_TRUE(equal_bits(model.gradients(), reference.gradients));
+    EXPECT_FALSE(model.take_overflow(0));
+  }
+}
+
+// Floats remember the order, so that the test above can fail.
+TEST(TorchStage, HasOtherBitsIfTheSecondHalvesSwap) {
+  const ModelConfig config = small_gpt();
+  const RandomSamples data(config);
+  const auto gradients_of = [&](const std::vector<int>& order) {
+    CutModel model(config, whole(config), Accumulation::kFloat, data);
+    for (int i = 0; i < 3; ++i) model.forward(Position{i});
+    for (int i = 0; i < 3; ++i) model.backward_input(Position{i});
+    for (const int i : order) model.backward_weights(Position{i});
+    return model.gradients();
+  };
+  EXPECT_FALSE(equal_bits(gradients_of({0, 1, 2}), gradients_of({2, 1, 0})));
+}
+
 TEST_P(EveryModel, AddsToTheBufferOfTheWindowAlone) {
   const RandomSamples data(config_);
   CutModel model(config_, {0, 3, 5}, accumulation_, data);
@@ -177,6 +212,28 @@ TEST(TorchStage, ReportsAGradientThatFixedPointCannotHold) {
   EXPECT_FALSE(model.take_overflow(0));
   EXPECT_TRUE(model.take_overflow(1));
   EXPECT_FALSE(model.take_overflow(1));
+}
+
+// The decoder's gradient is added in the first half, and told with the second: of the minibatch that it belongs to.
+TEST(TorchStage, TellsOfAnOverflowWithTheSecondHalfOfItsMinibatch) {
+  ModelConfig config = small_gpt();
+  const RandomSamples data(config);
+  for (const bool recompute : {false, true}) {
+    config.recompute = recompute;
+    CutModel model(config, whole(config), Accumulation::kFixedPoint, data);
+    model.forward(Position{0});
+    model.scale_weights(1e20);
+    model.forward(Position{1});
+    model.scale_weights(1e-20);
+    model.backward_input(Position{0});
+    model.backward_input(Position{1});
+    EXPECT_FALSE(model.take_overflow(0));
+    model.backward_weights(Position{0});
+    EXPECT_FALSE(model.take_overflow(0));
+    model.backward_weights(Position{1});
+    EXPECT_TRUE(model.take_overflow(0));
+    EXPECT_FALSE(model.take_overflow(0));
+  }
 }
 
 TEST(TorchStage, StartsTheTiedCopiesEqual) {

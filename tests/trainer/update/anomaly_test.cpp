@@ -47,12 +47,17 @@ class PassingStage final : public StageCompute {
     return is_last ? Output{{}, value} : Output{boundary(value), 0};
   }
 
-  Result<Buffer> backward(Position position, Buffer gradient, int parity) override {
+  Result<Buffer> backward_input(Position position, Buffer gradient, int) override {
     const float arrived = (gradient.empty() ? 1 : gradient.as<float>()[0]) * met_.at(position.value);
-    const float value = arrived * factor(position, false);
+    const float value = met_[position.value] = arrived * factor(position, false);
+    return request_.layout.first_block == 0 ? Buffer{} : boundary(value);
+  }
+
+  Status backward_weights(Position position, int parity) override {
+    const float value = met_.at(position.value);
     for (float& sum : request_.memory.gradients[parity].as<float>()) sum += value;
     overflowed_[parity] = overflowed_[parity] || !std::isfinite(value);
-    return request_.layout.first_block == 0 ? Buffer{} : boundary(value);
+    return {};
   }
 
   Result<Output> evaluate(std::int64_t, Buffer) override { return Output{}; }
