@@ -4,12 +4,10 @@
 #include <array>
 #include <cmath>
 
+#include "trainer/kernels/clones.h"
 #include "trainer/kernels/dropout.h"
 #include "trainer/torch/cpu_ops.h"
 #include "trainer/torch/ops.h"
-
-// AVX2 without FMA, as everywhere here: nothing can be contracted, so that the clones agree in every bit.
-#define EVERSTEP_CLONES __attribute__((target_clones("avx2", "default")))
 
 namespace everstep::trainer {
 namespace {

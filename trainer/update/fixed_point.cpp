@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "base/check.h"
+#include "trainer/kernels/clones.h"
 
 namespace everstep::trainer {
 namespace {
@@ -13,9 +14,8 @@ using kernels::magnitude_bits;
 using kernels::rounded_fixed_point;
 using kernels::wrapping_sum;
 
-// As if all values were small. AVX2 without FMA: nothing can be contracted, so that the clones agree in every bit.
-__attribute__((target_clones("avx2", "default"))) std::uint32_t add_rounded(std::int64_t* sums, const float* values,
-                                                                            std::size_t count) {
+// As if all values were small.
+EVERSTEP_CLONES std::uint32_t add_rounded(std::int64_t* sums, const float* values, std::size_t count) {
   std::uint32_t largest = 0;
   for (std::size_t i = 0; i < count; ++i) {
     sums[i] = wrapping_sum(sums[i], rounded_fixed_point(values[i]));

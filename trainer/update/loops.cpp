@@ -4,13 +4,11 @@
 
 #include "base/check.h"
 #include "trainer/kernels/bf16.h"
+#include "trainer/kernels/clones.h"
 #include "trainer/kernels/finite.h"
 #include "trainer/kernels/hash.h"
 #include "trainer/kernels/ordered_sum.h"
 #include "trainer/kernels/sums.h"
-
-// AVX2 without FMA: nothing can be contracted, so that the clones agree in every bit.
-#define EVERSTEP_CLONES __attribute__((target_clones("avx2", "default")))
 
 namespace everstep::trainer {
 namespace {
