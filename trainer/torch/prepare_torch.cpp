@@ -7,6 +7,7 @@
 #include <c10/core/GradMode.h>
 #include <torch/version.h>
 
+#include "trainer/torch/amx.h"
 #include "trainer/torch/caching_allocator.h"
 #include "trainer/torch/torch_stage.h"
 
@@ -22,6 +23,7 @@ CachingAllocator& allocator() {
 }  // namespace
 
 void prepare_torch(int threads) {
+  avoid_amx_that_would_crash();
   c10::SetCPUAllocator(&allocator());
   at::set_num_threads(threads);
   if (at::get_num_interop_threads() != 1) at::set_num_interop_threads(1);  // may be set once only

@@ -16,7 +16,7 @@ void initialise_master(const ModelConfig& config, const StageLayout& layout, con
 std::unique_ptr<StageCompute> make_torch_stage(const StageRequest& request);
 
 // Settings of the process, before any tensor exists: one thread per worker (bits repeat only with a fixed number), no
-// gradient recording, an allocator that keeps freed blocks.
+// gradient recording, an allocator that keeps freed blocks, no matrix unit that a virtual machine announces but hides.
 void prepare_torch(int threads);
 
 // Frees what that allocator keeps and nobody uses: another plan has tensors of other sizes.
