@@ -94,8 +94,9 @@ Result<Worker::Chunk> Worker::make_chunk(int stage, const DataSource& data) {
   chunk.memory.weights = memory_.allocate_zeroed(layout.elements * options_.model.weight_bytes());
   const std::size_t gradient_bytes = layout.elements * sum_bytes(options_.accumulation);
   chunk.memory.gradients[0] = memory_.allocate_zeroed(gradient_bytes);
-  chunk.memory.gradients[1] =
-      shape_.two_windows_meet(stage) ? memory_.allocate_zeroed(gradient_bytes) : chunk.memory.gradients[0];
+  chunk.memory.gradients[1] = shape_.two_windows_meet(shape_.device_of(transport_.worker()), stage)
+                                  ? memory_.allocate_zeroed(gradient_bytes)
+                                  : chunk.memory.gradients[0];
   if (options_.stash) chunk.previous_weights = memory_.allocate_zeroed(chunk.memory.weights.size);
   if (owns(stage)) {
     const bool has_master = options_.model.precision == Precision::kBf16;
@@ -196,6 +197,8 @@ Status Worker::run_op(std::int64_t index, const Op& op) {
       return {};
     case OpKind::kUpdate:
       return update(op);
+    case OpKind::kBackwardWeights:
+      break;  // has no place in a list
   }
   EVERSTEP_CHECK(false, "an op that is not run");
 }
