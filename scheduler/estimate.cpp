@@ -30,9 +30,14 @@ ScheduleRequest group_request(const PlanShape& shape, int minibatches, int prelo
 
 void measure(PlanShape& shape, const ModelProfile& profile, const Hardware& hardware) {
   const TimingModel model = model_of(shape, profile, hardware, 1);
-  // In-flight minibatches peak within two rounds, whatever the window.
-  const auto schedule = make_schedule(group_request(shape, 2 * shape.placement.depth(), 2));
+  // In-flight minibatches peak within two rounds, whatever the window; in clockwork when the first one comes back.
+  const int depth = shape.placement.depth();
+  const int minibatches = is_clockwork(shape.kind) ? depth + shape.placement.pipelines() : 2 * depth;
+  ScheduleRequest request = group_request(shape, minibatches, 2);
+  request.lag = 0;  // a window alone has no update that could wait
+  auto schedule = make_schedule(request);
   EVERSTEP_CHECK(schedule.ok(), schedule.error().line());
+  schedule->request.lag = shape.lag;
   shape.peak_bytes.clear();
   for (const DeviceUse& use : device_uses(*schedule, model)) shape.peak_bytes.push_back(use.peak_bytes());
 }

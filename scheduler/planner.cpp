@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -22,10 +23,14 @@ constexpr int kDeepestTried = 128;
 // What a later update must gain to be worth the minibatches that it makes start on old weights.
 constexpr double kWorthALag = 1.01;
 
+// Whether stage 0 of a pipeline has more than two minibatches in flight, which other numbers of pipelines avoid.
+bool is_crowded(const Candidate& candidate) { return candidate.depth > 2 * candidate.pipelines; }
+
 std::string what_speaks_for(const Candidate& chosen, const Candidate& fastest) {
   if (chosen.moved_bytes < fastest.moved_bytes) return "moves less state";
-  const bool fewer_in_flight = is_clockwork(fastest.kind) && fastest.depth > 2 * fastest.pipelines;
-  return fewer_in_flight ? "has fewer minibatches in flight" : "survives more losses";
+  const bool with_clockwork = is_clockwork(chosen.kind) || is_clockwork(fastest.kind);
+  const bool less_crowded = with_clockwork && is_crowded(fastest) && !is_crowded(chosen);
+  return less_crowded ? "has fewer minibatches in flight" : "survives more losses";
 }
 
 // Why the chosen candidate won, in a sentence for people. `candidates` is sorted.
@@ -81,10 +86,19 @@ class Planner {
     int pipelines = 0;
   };
 
-  static std::vector<std::vector<Way>> clockwork_ways(ScheduleKind kind, int depth) {
-    std::vector<std::vector<Way>> ways;
-    for (const int pipelines : clockwork_pipelines(depth)) ways.push_back({{kind, pipelines}});
+  // As many pipelines as fit, as many as fit and leave no round that is not full, and one.
+  std::vector<std::vector<Way>> clockwork_ways(ScheduleKind kind, int depth) const {
+    std::vector<std::vector<Way>> ways(3);
+    for (const int pipelines : clockwork_pipelines(depth)) {
+      ways[0].push_back({kind, pipelines});
+      if (options_.window % pipelines == 0) ways[1].push_back({kind, pipelines});
+    }
+    ways[2].push_back({kind, 1});
     return ways;
+  }
+
+  bool may_choose_clockwork() const {
+    return options_.kind ? is_clockwork(*options_.kind) : is_trainable(ScheduleKind::kClockwork);
   }
 
   // What to try at a depth, in order of preference: the first that fits rules out the fallbacks after it.
@@ -93,7 +107,7 @@ class Planner {
     if (options_.kind) return {{{*options_.kind}}};
     std::vector<std::vector<Way>> ways = other_ways_at(depth);
     const ScheduleKind clockwork = options_.synchronous ? ScheduleKind::kClockworkSync : ScheduleKind::kClockwork;
-    if (is_trainable(clockwork)) std::ranges::move(clockwork_ways(clockwork, depth), std::back_inserter(ways));
+    if (may_choose_clockwork()) std::ranges::move(clockwork_ways(clockwork, depth), std::back_inserter(ways));
     return ways;
   }
 
@@ -108,6 +122,18 @@ class Planner {
     return {{one}};
   }
 
+  // Made unless there is one like it.
+  const PlanShape& shape_of(ScheduleKind kind, const Placement& placement) {
+    for (const PlanShape& shape : shapes_) {
+      if (shape.kind == kind && shape.placement.depth() == placement.depth() &&
+          shape.placement.pipelines() == placement.pipelines()) {
+        return shape;
+      }
+    }
+    shapes_.push_back(make_shape(profile_, options_.hardware, kind, placement));
+    return shapes_.back();
+  }
+
   bool fits(const PlanShape& shape) const { return shape.largest_peak() <= options_.hardware.memory_bytes; }
 
   void collect_shapes() {
@@ -119,8 +145,7 @@ class Planner {
         for (const Way& way : preferred) {
           const auto placement = Placement::make(way.kind, depth, 1, way.pipelines);
           if (!placement || placement->stages() > std::ssize(profile_.blocks)) continue;
-          shapes_.push_back(make_shape(profile_, options_.hardware, way.kind, *placement));
-          if (fits(shapes_.back())) break;
+          if (fits(shape_of(way.kind, *placement))) break;
         }
       }
     }
@@ -208,18 +233,24 @@ class Planner {
     const int largest =
         Clock(placement.depth(), placement.pipelines())
             .largest_lag((options_.window + super_round - 1) / super_round, options_.window / super_round);
-    for (const int lag : {1, placement.depth()}) {
-      if (static_cast<double>(timed.candidate.window_time) < kWorthALag * bound || lag > largest) break;
-      PlanShape later = with_lag(profile_, options_.hardware, *timed.shape, lag);
-      if (!fits(later)) break;
-      varied_.push_back(std::move(later));
+    const auto at_lag = [&](int lag) -> std::optional<Timed> {
+      if (static_cast<double>(timed.candidate.window_time) < kWorthALag * bound || lag < 1) return std::nullopt;
+      PlanShape shape = with_lag(profile_, options_.hardware, *timed.shape, lag);
+      if (!fits(shape)) return std::nullopt;
+      varied_.push_back(std::move(shape));
       Timed other{&varied_.back(), timed.candidate};
       time(other);
-      const double gain =
-          static_cast<double>(timed.candidate.window_time) / static_cast<double>(other.candidate.window_time);
-      if (gain > kWorthALag) timed = other;
-    }
-    return timed;
+      return other;
+    };
+    const auto gains = [](const Timed& a, const Timed& b) {
+      const auto ratio = static_cast<double>(b.candidate.window_time) / static_cast<double>(a.candidate.window_time);
+      return ratio > kWorthALag;
+    };
+    const int later = std::min(placement.depth(), largest);
+    const std::optional<Timed> late = at_lag(later);
+    if (!late || !gains(*late, timed)) return timed;
+    const std::optional<Timed> sooner = later > 1 ? at_lag(1) : std::nullopt;
+    return sooner && !gains(*late, *sooner) ? *sooner : *late;
   }
 
   static Tick tolerated(Tick fastest) { return static_cast<Tick>(static_cast<double>(fastest) * kPlanTolerance); }
@@ -291,10 +322,9 @@ class Planner {
     }
   }
 
-  static std::tuple<std::int64_t, bool, int, int, Tick> rank(const Candidate& candidate) {
-    const bool crowded = is_clockwork(candidate.kind) && candidate.depth > 2 * candidate.pipelines;
-    return {*candidate.moved_bytes, crowded, -candidate.survives->workers, -candidate.survives->hosts,
-            candidate.window_time};
+  std::tuple<std::int64_t, bool, int, int, Tick> rank(const Candidate& candidate) const {
+    return {*candidate.moved_bytes, may_choose_clockwork() && is_crowded(candidate), -candidate.survives->workers,
+            -candidate.survives->hosts, candidate.window_time};
   }
 
   Error no_shape() const {
