@@ -67,6 +67,7 @@ void describe(auto& fields, Of<scheduler::Plan> auto& plan) {
   fields.field("width", plan.width);
   fields.field("window", plan.window);
   fields.field("preload", plan.preload);
+  fields.field("lag", plan.lag);
   fields.numbers("cuts", plan.cuts);
   fields.list("worker", plan.workers);
   fields.list("spare", plan.spares);

@@ -8,11 +8,13 @@
 namespace everstep::scheduler {
 
 // One schedule on a model of equal stages with forward = 1 and backward = 2 per stage, free links and free updates.
+// Half of a split backward is for the weights.
 struct ComparisonCell {
   int depth = 1;
-  int rounds = 1;          // T: the window is depth * rounds minibatches
-  double busy = 0;         // in steady state
-  double activations = 0;  // most minibatches in flight on a device, each counted by its share of 1/depth of the model
+  int rounds = 1;   // T: the window is depth * rounds minibatches
+  double busy = 0;  // in steady state
+  // Most minibatches whose activations a device holds, each counted by its share of 1/depth of the model.
+  double activations = 0;
 
   bool operator==(const ComparisonCell&) const = default;
 };

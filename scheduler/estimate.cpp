@@ -7,8 +7,9 @@
 namespace everstep::scheduler {
 namespace {
 
-// An order repeats from round to round, so the time of a window grows by the same amount with every further one.
-constexpr int kTimedRounds = 6;
+// An order repeats from round to round, so the time of a window grows by the same amount with every further D
+// minibatches. Clockwork repeats sooner: its rounds are shorter.
+int timed_rounds(ScheduleKind kind) { return is_clockwork(kind) ? 2 : 6; }
 
 TimingModel model_of(const PlanShape& shape, const ModelProfile& profile, const Hardware& hardware, int width) {
   TimingModel model = timing_model(profile, hardware, shape.placement, width, shape.cuts);
@@ -22,14 +23,21 @@ ScheduleRequest group_request(const PlanShape& shape, int minibatches, int prelo
   request.depth = shape.placement.depth();
   request.window = minibatches;
   request.preload = preload;
+  if (is_clockwork(shape.kind)) request.pipelines = shape.placement.pipelines();
+  request.lag = shape.lag;
   return request;
 }
 
 void measure(PlanShape& shape, const ModelProfile& profile, const Hardware& hardware) {
   const TimingModel model = model_of(shape, profile, hardware, 1);
-  // In-flight minibatches peak within two rounds, whatever the window.
-  const auto schedule = make_schedule(group_request(shape, 2 * shape.placement.depth(), 2));
+  // In-flight minibatches peak within two rounds, whatever the window; in clockwork when the first one comes back.
+  const int depth = shape.placement.depth();
+  const int minibatches = is_clockwork(shape.kind) ? depth + shape.placement.pipelines() : 2 * depth;
+  ScheduleRequest request = group_request(shape, minibatches, 2);
+  request.lag = 0;  // a window alone has no update that could wait
+  auto schedule = make_schedule(request);
   EVERSTEP_CHECK(schedule.ok(), schedule.error().line());
+  schedule->request.lag = shape.lag;
   shape.peak_bytes.clear();
   for (const DeviceUse& use : device_uses(*schedule, model)) shape.peak_bytes.push_back(use.peak_bytes());
 }
@@ -48,16 +56,22 @@ PlanShape make_shape(const ModelProfile& profile, const Hardware& hardware, Sche
   return by_memory.largest_peak() < by_time.largest_peak() ? by_memory : by_time;
 }
 
-int largest_share(int window, int depth, int width) {
-  const int super_round = depth * width;
-  return window / super_round * depth + std::min(depth, window % super_round);
+PlanShape with_lag(const ModelProfile& profile, const Hardware& hardware, PlanShape shape, int lag) {
+  shape.lag = lag;
+  measure(shape, profile, hardware);
+  return shape;
+}
+
+int largest_share(int window, int round_size, int width) {
+  const int super_round = round_size * width;
+  return window / super_round * round_size + std::min(round_size, window % super_round);
 }
 
 Tick window_time_bound(const ModelProfile& profile, const Hardware& hardware, const PlanShape& shape, int window,
                        int width) {
   const Placement& placement = shape.placement;
   const TimingModel model = model_of(shape, profile, hardware, width);
-  const int share = largest_share(window, placement.depth(), width);
+  const int share = largest_share(window, placement.round_size(), width);
   // A pipeline has at least this many of the share's minibatches.
   const int per_pipeline = share / placement.pipelines();
   Tick bound = 0;
@@ -83,8 +97,8 @@ SteadyState window_time(const ModelProfile& profile, const Hardware& hardware, c
                         int width, int preload) {
   const TimingModel model = model_of(shape, profile, hardware, width);
   const int depth = shape.placement.depth();
-  const int share = largest_share(window, depth, width);
-  const int untimed_rounds = std::max(0, share / depth - kTimedRounds);
+  const int share = largest_share(window, shape.placement.round_size(), width);
+  const int untimed_rounds = std::max(0, share / depth - timed_rounds(shape.kind));
   const int timed = share - untimed_rounds * depth;
   const auto steady = [&](int minibatches) {
     const auto result = steady_state(group_request(shape, minibatches, preload), model);

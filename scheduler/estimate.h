@@ -16,6 +16,7 @@ struct PlanShape {
   Cuts cuts;
   std::vector<std::int64_t> peak_bytes;  // per device
   Slowness slowness{};
+  int lag = 0;  // of the update, in clockwork
 
   std::int64_t largest_peak() const;
 };
@@ -24,8 +25,11 @@ struct PlanShape {
 PlanShape make_shape(const ModelProfile& profile, const Hardware& hardware, ScheduleKind kind,
                      const Placement& placement, const Slowness& slowness = {});
 
+// The same shape, updated so many slots later: what it gains in time it may need in gradient buffers.
+PlanShape with_lag(const ModelProfile& profile, const Hardware& hardware, PlanShape shape, int lag);
+
 // Minibatches of a window that the busiest group runs.
-int largest_share(int window, int depth, int width);
+int largest_share(int window, int round_size, int width);
 
 // Quick, and never more than what window_time() finds: the work of the busiest device and what it cannot overlap.
 Tick window_time_bound(const ModelProfile& profile, const Hardware& hardware, const PlanShape& shape, int window,

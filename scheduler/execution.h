@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,11 +27,24 @@ struct Hang {
   std::string reason;
 };
 
+// An op that has no place in the lists, and when it ran.
+struct FloatingOp {
+  Op op;
+  OpSpan span;
+  int place = 0;  // so many ops of the worker's list came before it
+
+  bool operator==(const FloatingOp&) const = default;
+};
+
 // The outcome of playing a schedule: the spans are parallel to Schedule::workers, shorter where a worker got stuck.
 struct Execution {
   std::vector<std::vector<OpSpan>> spans;
+  std::vector<std::vector<FloatingOp>> weights;  // kBackwardWeights by worker, in the order in which they ran
   std::optional<Hang> hang;
 };
+
+// A worker with so many kBackwardWeights left to do runs one before all else: each of them keeps its activations.
+inline constexpr std::size_t kMostPendingWeights = 2;
 
 // A directed link between two workers carries one tensor after the other: `transfer` occupies it, `latency` does not.
 // It delivers in order as long as all its tensors have the same latency.
@@ -48,7 +62,8 @@ class ComputeKeys {
   std::size_t size() const { return size_; }
   std::size_t key(int group, const Op& op) const {
     const auto slice = static_cast<std::size_t>(op.window - first_window_);
-    const std::size_t minibatch = slice_begin_[slice] + (static_cast<std::size_t>(op.round) * width_ + group) * depth_ +
+    const std::size_t minibatch = slice_begin_[slice] +
+                                  (static_cast<std::size_t>(op.round) * width_ + group) * round_size_ +
                                   static_cast<std::size_t>(op.minibatch);
     return minibatch * stages_ + static_cast<std::size_t>(op.stage);
   }
@@ -58,14 +73,22 @@ class ComputeKeys {
 
  private:
   std::int64_t first_window_;
-  std::size_t depth_, width_, stages_;
+  std::size_t round_size_, width_, stages_;
   std::vector<std::size_t> slice_begin_;
   std::size_t size_ = 0;
 };
 
 // Plays the lists as real workers would run them: in order, blocking for inputs, never for sends. Since the lists are
-// static, whether it completes does not depend on the costs; only the times do. `Costs` has
-//   Tick compute(int worker, const Op&);                    forward or backward
+// static, whether it completes does not depend on the costs; only the times do.
+//
+// Where backwards are split, each leaves a kBackwardWeights behind. A worker runs the oldest one that it has left
+//  - when the input of its next op has not come, or the others have not come to an update;
+//  - when kMostPendingWeights are left, before the next forward, backward or update;
+//  - when a buffer is closed, until it is complete: before a reduce or capture of the chunk; and at the list's end.
+// So when it runs depends on the costs, but the order in which a chunk adds up its gradients never does.
+//
+// `Costs` has
+//   Tick compute(int worker, const Op&);                    forward, backward or kBackwardWeights
 //   MessageCost message(int from, int to, const Op&);       of the tensor that op produces
 //   Tick reduce(int stage);                                 a mirror group's reduces run one after the other
 //   Tick update();
@@ -82,6 +105,7 @@ class Player {
         meetings_(schedule.slices.size() * meetings_per_window()),
         reduce_started_(schedule.slices.size() * schedule.placement.stages(), 0) {
     result_.spans.resize(workers_.size());
+    result_.weights.resize(workers_.size());
     for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
       result_.spans[worker].reserve(schedule.workers[worker].size());
       runnable_.push_back(static_cast<int>(worker));
@@ -94,6 +118,7 @@ class Player {
       runnable_.pop_back();
       while (result_.spans[worker].size() < schedule_.workers[worker].size() && advance(worker)) {
       }
+      if (result_.spans[worker].size() == schedule_.workers[worker].size()) run_weights_until(worker, kForEver);
     }
     explain_hang();
     return std::move(result_);
@@ -108,6 +133,7 @@ class Player {
   struct Worker {
     Tick now = 0;
     Tick link_free[2] = {0, 0};  // to the worker after and before it on the ring
+    std::vector<Op> pending;     // kBackwardWeights, the oldest first
   };
   struct Meeting {
     std::vector<int> arrived;
@@ -118,9 +144,36 @@ class Player {
   std::size_t meetings_per_window() const { return updates_are_local() ? schedule_.depth() : 1; }
   std::size_t slice_index(const Op& op) const { return op.window - schedule_.request.first_window; }
 
+  void run_oldest_weights(int worker) {
+    Worker& self = workers_[worker];
+    const Op op = self.pending.front();
+    self.pending.erase(self.pending.begin());
+    const Tick begin = self.now;
+    self.now += costs_.compute(worker, op);
+    result_.weights[worker].push_back({op, {begin, self.now}, static_cast<int>(result_.spans[worker].size())});
+  }
+
+  // Fills the time until then.
+  void run_weights_until(int worker, Tick then) {
+    while (!workers_[worker].pending.empty() && workers_[worker].now < then) run_oldest_weights(worker);
+  }
+
+  // What must be done before the worker may turn to the op.
+  void run_due_weights(int worker, const Op& op) {
+    const std::vector<Op>& pending = workers_[worker].pending;
+    const bool closes = op.kind == OpKind::kStartReduce || op.kind == OpKind::kCapture;
+    const auto is_due = [&] {
+      if (!closes) return pending.size() >= kMostPendingWeights;
+      return std::any_of(pending.begin(), pending.end(),
+                         [&](const Op& left) { return left.window == op.window && left.stage == op.stage; });
+    };
+    while (is_due()) run_oldest_weights(worker);
+  }
+
   // Runs the worker's next op if its input is there; else notes who waits for what.
   bool advance(int worker) {
     const Op& op = schedule_.workers[worker][result_.spans[worker].size()];
+    run_due_weights(worker, op);
     switch (op.kind) {
       case OpKind::kForward:
       case OpKind::kBackward:
@@ -136,6 +189,8 @@ class Player {
       case OpKind::kUpdate:
         meet(worker, op);
         return false;
+      case OpKind::kBackwardWeights:
+        EVERSTEP_CHECK(false, "an op that has no place in a list");
     }
     const Tick now = workers_[worker].now;
     result_.spans[worker].push_back({now, now});
@@ -156,11 +211,13 @@ class Player {
         input->waiter = worker;
         return false;
       }
+      run_weights_until(worker, input->at);
       self.now = std::max(self.now, input->at);
     }
     const Tick begin = self.now;
     self.now += costs_.compute(worker, op);
     result_.spans[worker].push_back({begin, self.now});
+    if (splits_ && op.kind == OpKind::kBackward) self.pending.push_back(weights_of(op));
     deliver(worker, group, op);
     return true;
   }
@@ -193,10 +250,11 @@ class Player {
     meeting.begin = std::max(meeting.begin, workers_[worker].now);
     if (meeting.arrived.size() * meetings_per_window() < workers_.size()) return;
     meeting.begin = std::max(meeting.begin, reduces_done(op, scope));
-    const Tick end = meeting.begin + costs_.update();
     for (const int member : meeting.arrived) {
-      workers_[member].now = end;
-      result_.spans[member].push_back({meeting.begin, end});
+      run_weights_until(member, meeting.begin);
+      const Tick begin = std::max(meeting.begin, workers_[member].now);
+      workers_[member].now = begin + costs_.update();
+      result_.spans[member].push_back({begin, workers_[member].now});
       runnable_.push_back(member);
     }
   }
@@ -241,8 +299,11 @@ class Player {
     return reason + ", which waits at " + to_string(schedule_.workers[from][stuck_at]);
   }
 
+  static constexpr Tick kForEver = std::numeric_limits<Tick>::max();
+
   const Schedule& schedule_;
   Costs& costs_;
+  const bool splits_ = splits_backwards(schedule_.request.kind);
   ComputeKeys keys_;
   std::vector<Arrival> forward_;
   std::vector<Arrival> backward_;

@@ -38,8 +38,8 @@ struct ProfileOptions {
 };
 
 // Estimates a profile from the sizes: 24 h² + 4 s h multiply-adds and additions per token and block, 2 h V for the
-// head, and 17 kept numbers per token and hidden unit and block (fused attention; Korthikanti et al., 2022). A measured
-// profile is better where one exists.
+// head, and 17 kept numbers per token and hidden unit and block (fused attention; Korthikanti et al., 2022). The
+// gradients of a block's weights take 24 h² of its backward. A measured profile is better where one exists.
 ModelProfile estimate_profile(const ModelShape& shape, const ProfileOptions& options = {});
 
 }  // namespace everstep::scheduler

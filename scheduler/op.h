@@ -10,13 +10,14 @@ namespace everstep::scheduler {
 
 enum class OpKind : std::uint8_t {
   kForward,      // of one minibatch through one stage
-  kBackward,     // of one minibatch through one stage; adds to the window's gradient buffer of that chunk
+  kBackward,     // of one minibatch through one stage; adds to the window's gradient buffer of that chunk, but where
+                 // backwards are split (see splits_backwards()) it makes the gradient of the input only
   kStartReduce,  // starts summing a window's finished gradient of one stage at its owner; never waits
   kCapture,      // starts copying (and summing) the gradient of one stage as it stands after a round; never waits
   kUpdate,       // applies a window: waits for its reduces, meets all other workers, makes version window + 1
 
   // The other half of a split backward: adds the gradients of the weights to the buffer. Nobody waits for it until the
-  // buffer is reduced or captured, so it has no place in a list: a worker runs it when it has time.
+  // buffer is reduced or captured, so it has no place in a list: a worker runs it when it has time (see execution.h).
   kBackwardWeights,
 };
 
@@ -25,14 +26,18 @@ enum class OpKind : std::uint8_t {
 struct Op {
   OpKind kind = OpKind::kForward;
   int stage = 0;
-  int minibatch = 0;        // inside the round: 0 … depth - 1
+  int minibatch = 0;        // inside the round: 0 … round_size() - 1
   int round = 0;            // inside the window, counted from where this schedule starts it
   std::int64_t window = 0;  // since the start of training
 
   bool operator==(const Op&) const = default;
 };
 
+// Whether it is a forward or a backward, which have inputs and a place in the lists.
 constexpr bool is_compute(const Op& op) { return op.kind == OpKind::kForward || op.kind == OpKind::kBackward; }
+
+// Whether it is about one minibatch.
+constexpr bool is_of_minibatch(const Op& op) { return is_compute(op) || op.kind == OpKind::kBackwardWeights; }
 
 constexpr Op update_of(std::int64_t window) {
   Op op;

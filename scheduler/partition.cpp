@@ -124,7 +124,8 @@ class RoundModel {
       const Tick forward = slowed(forward_[cuts[stage + 1]] - forward_[cuts[stage]], stages_, stage);
       const Tick backward = slowed(backward_[cuts[stage + 1]] - backward_[cuts[stage]], stages_, stage);
       load[placement_.mirror_group_of(placement_.owner_of(stage))] += forward + backward;
-      if (placement_.pipelines() > 1) bubble = std::max(bubble, backward - forward);
+      const bool leaves_a_bubble = placement_.pipelines() > 1 && !splits_backwards(placement_.kind());
+      if (leaves_a_bubble) bubble = std::max(bubble, backward - forward);
       result.unevenness += static_cast<double>(forward + backward) * static_cast<double>(forward + backward);
     }
     const int minibatches_per_chunk = placement_.depth() / placement_.pipelines();

@@ -5,10 +5,12 @@
 #include <string>
 #include <utility>
 
+#include "scheduler/clockwork.h"
+
 namespace everstep::scheduler {
 namespace {
 
-constexpr std::array<std::pair<ScheduleKind, std::string_view>, 7> kKindNames{{
+constexpr std::array<std::pair<ScheduleKind, std::string_view>, 9> kKindNames{{
     {ScheduleKind::kAmdp, "amdp"},
     {ScheduleKind::kAmdpSync, "amdp-sync"},
     {ScheduleKind::kOneFOneB, "1f1b"},
@@ -16,6 +18,8 @@ constexpr std::array<std::pair<ScheduleKind, std::string_view>, 7> kKindNames{{
     {ScheduleKind::kGpipe, "gpipe"},
     {ScheduleKind::kInterleaved, "interleaved"},
     {ScheduleKind::kPipedream2bw, "pipedream-2bw"},
+    {ScheduleKind::kClockwork, "clockwork"},
+    {ScheduleKind::kClockworkSync, "clockwork-sync"},
 }};
 
 // The closed form: even pipelines climb the ring from device 2j, odd ones descend from device 2j + 1.
@@ -60,7 +64,7 @@ const std::vector<ScheduleKind>& all_schedule_kinds() {
   return kinds;
 }
 
-Result<Placement> Placement::make(ScheduleKind kind, int depth, int chunks_per_device) {
+Result<Placement> Placement::make(ScheduleKind kind, int depth, int chunks_per_device, int pipelines) {
   const std::string where = "depth " + std::to_string(depth) + " with schedule " + std::string(to_string(kind));
   if (depth < 1) return invalid_argument(where + ": a pipeline needs at least one device");
   switch (kind) {
@@ -71,12 +75,23 @@ Result<Placement> Placement::make(ScheduleKind kind, int depth, int chunks_per_d
                                 "use 1f1b, or two-directions for an even depth");
       }
       const auto device = [&](int pipeline, int stage) { return amdp_device(pipeline, stage, depth); };
-      return Placement(depth, depth / 2, depth, device_table(depth, depth / 2, depth, device));
+      return Placement(kind, depth, depth / 2, depth, device_table(depth, depth / 2, depth, device));
     }
     case ScheduleKind::kTwoDirections: {
       if (depth % 2 != 0) return invalid_argument(where + ": two directions need an even depth", "use 1f1b");
       const auto device = [&](int pipeline, int stage) { return pipeline == 0 ? stage : depth - 1 - stage; };
-      return Placement(depth, 2, depth, device_table(depth, 2, depth, device));
+      return Placement(kind, depth, 2, depth, device_table(depth, 2, depth, device));
+    }
+    case ScheduleKind::kClockwork:
+    case ScheduleKind::kClockworkSync: {
+      const int several = pipelines == 0 ? usual_clockwork_pipelines(depth) : pipelines;
+      if (!is_clockwork_shape(depth, several)) {
+        return invalid_argument(where + ": clockwork has no order for " + std::to_string(several) + " pipelines there",
+                                "one pipeline, or a number that goes into the depth an even number of times");
+      }
+      const int apart = depth / several;
+      const auto device = [&](int pipeline, int stage) { return apart * pipeline + stage; };
+      return Placement(kind, depth, several, depth, device_table(depth, several, depth, device));
     }
     case ScheduleKind::kInterleaved:
       if (chunks_per_device < 1) return invalid_argument(where + ": a device needs at least one chunk");
@@ -88,11 +103,12 @@ Result<Placement> Placement::make(ScheduleKind kind, int depth, int chunks_per_d
       break;
   }
   const int stages = depth * chunks_per_device;
-  return Placement(depth, 1, stages, device_table(depth, 1, stages, [](int, int stage) { return stage; }));
+  return Placement(kind, depth, 1, stages, device_table(depth, 1, stages, [](int, int stage) { return stage; }));
 }
 
-Placement::Placement(int depth, int pipelines, int stages, std::vector<int> device_of)
-    : depth_(depth),
+Placement::Placement(ScheduleKind kind, int depth, int pipelines, int stages, std::vector<int> device_of)
+    : kind_(kind),
+      depth_(depth),
       pipelines_(pipelines),
       stages_(stages),
       device_of_(std::move(device_of)),

@@ -16,6 +16,8 @@ enum class ScheduleKind {
   kGpipe,          // all forwards, then all backwards
   kInterleaved,    // one pipeline, several chunks per device
   kPipedream2bw,   // asynchronous, two weight versions, updates local to a stage; a baseline to compare with
+  kClockwork,      // asynchronous, backwards split in two, P pipelines that all climb the ring: see clockwork.h
+  kClockworkSync,  // the same orders, drained at the end of every window
 };
 
 std::string_view to_string(ScheduleKind kind);
@@ -26,8 +28,19 @@ const std::vector<ScheduleKind>& all_schedule_kinds();
 
 // Whether the pipeline stays full across an update, so that some minibatches meet two weight versions.
 constexpr bool is_asynchronous(ScheduleKind kind) {
-  return kind == ScheduleKind::kAmdp || kind == ScheduleKind::kPipedream2bw;
+  return kind == ScheduleKind::kAmdp || kind == ScheduleKind::kPipedream2bw || kind == ScheduleKind::kClockwork;
 }
+
+constexpr bool is_clockwork(ScheduleKind kind) {
+  return kind == ScheduleKind::kClockwork || kind == ScheduleKind::kClockworkSync;
+}
+
+// Whether workers can run it, so that the planner may choose it by itself. The others can be drawn, timed and compared.
+constexpr bool is_trainable(ScheduleKind kind) { return kind != ScheduleKind::kPipedream2bw && !is_clockwork(kind); }
+
+// Whether a backward is split into the gradient of the input, which has a place in the lists, and the gradients of the
+// weights, which are computed when there is time.
+constexpr bool splits_backwards(ScheduleKind kind) { return is_clockwork(kind); }
 
 // Whether AMDP's symmetric placement exists at this depth.
 constexpr bool is_amdp_depth(int depth) { return depth == 2 || (depth >= 4 && depth % 4 == 0); }
@@ -37,12 +50,17 @@ constexpr bool is_amdp_depth(int depth) { return depth == 2 || (depth >= 4 && de
 // Groups (data-parallel replicas) are copies of each other and do not appear here.
 class Placement {
  public:
-  // `chunks_per_device` matters for kInterleaved only. Fails when the kind has no placement at that depth.
-  static Result<Placement> make(ScheduleKind kind, int depth, int chunks_per_device = 2);
+  // `chunks_per_device` matters for kInterleaved only, `pipelines` for kClockwork and kClockworkSync (0: as many as
+  // usual). Fails when the kind has no placement at that depth.
+  static Result<Placement> make(ScheduleKind kind, int depth, int chunks_per_device = 2, int pipelines = 0);
 
+  ScheduleKind kind() const { return kind_; }
   int depth() const { return depth_; }
   int pipelines() const { return pipelines_; }
   int stages() const { return stages_; }
+
+  // Minibatches that a group has in a round: one per pipeline in clockwork, D in all other kinds.
+  int round_size() const { return is_clockwork(kind_) ? pipelines_ : depth_; }
 
   int device_of(int pipeline, int stage) const { return device_of_[pipeline * stages_ + stage]; }
 
@@ -56,15 +74,16 @@ class Placement {
   int owner_of(int stage) const { return device_of(0, stage); }
 
   // Devices whose stage replicas synchronise with each other: closed sets, numbered from 0. AMDP has two (edge and
-  // inner devices), two directions pair device g with D-1-g, a single pipeline has one set per device.
+  // inner devices), clockwork D/P, two directions pair device g with D-1-g, a single pipeline has one set per device.
   int mirror_group_of(int device) const { return mirror_group_of_[device]; }
 
   // Edge devices take in minibatches (stage 0) and, in AMDP from depth 4 on, also hold a last stage.
   bool is_edge(int device) const { return is_edge_[device]; }
 
  private:
-  Placement(int depth, int pipelines, int stages, std::vector<int> device_of);
+  Placement(ScheduleKind kind, int depth, int pipelines, int stages, std::vector<int> device_of);
 
+  ScheduleKind kind_;
   int depth_;
   int pipelines_;
   int stages_;

@@ -142,10 +142,10 @@ std::vector<WorkerId> seat_stragglers(Plan& plan, Seats& seats, std::vector<Work
 }  // namespace
 
 Status check(const Plan& plan) {
-  const auto placement = Placement::make(plan.kind, plan.depth);
+  const auto placement = placement_of(request_of(plan));
   if (!placement) return placement.error();
   const bool consistent =
-      plan.width >= 1 && plan.pipelines == placement->pipelines() &&
+      plan.width >= 1 && plan.lag >= 0 && plan.pipelines == placement->pipelines() &&
       std::ssize(plan.workers) == std::int64_t{plan.depth} * plan.width &&
       std::ssize(plan.cuts) == placement->stages() + 1 && plan.cuts.front() == 0 &&
       std::adjacent_find(plan.cuts.begin(), plan.cuts.end(), std::greater_equal<>()) == plan.cuts.end() &&
@@ -156,7 +156,7 @@ Status check(const Plan& plan) {
 }
 
 Placement placement_of(const Plan& plan) {
-  auto placement = Placement::make(plan.kind, plan.depth);
+  auto placement = placement_of(request_of(plan));
   EVERSTEP_CHECK(placement.ok(), "a plan at a depth that its schedule does not have");
   return *std::move(placement);
 }
@@ -168,6 +168,9 @@ ScheduleRequest request_of(const Plan& plan, std::int64_t first_window, int wind
   request.width = plan.width;
   request.window = plan.window;
   request.preload = plan.preload;
+  // Kinds with one number of pipelines only have requests that do not name it.
+  if (is_clockwork(plan.kind)) request.pipelines = plan.pipelines;
+  request.lag = plan.lag;
   request.first_window = first_window;
   request.windows = windows;
   return request;

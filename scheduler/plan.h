@@ -35,6 +35,7 @@ struct Plan {
   int width = 1;      // W
   int window = 1;     // M
   int preload = 2;
+  int lag = 0;                                // of the update, in clockwork
   Cuts cuts;                                  // stage s is blocks [cuts[s], cuts[s + 1])
   std::vector<WorkerId> workers;              // worker = group * depth + device
   std::vector<WorkerId> spares;               // stand by, and take over at once

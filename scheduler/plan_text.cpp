@@ -41,7 +41,9 @@ std::optional<Cuts> next_cuts(std::string_view& text) {
 
 std::string plan_text(const Plan& plan) {
   std::string text = describe(plan.kind, plan.depth, plan.pipelines, plan.width) + " M=" + std::to_string(plan.window) +
-                     " preload=" + std::to_string(plan.preload) + " cuts=";
+                     " preload=" + std::to_string(plan.preload);
+  if (is_clockwork(plan.kind)) text += " lag=" + std::to_string(plan.lag);
+  text += " cuts=";
   for (const int cut : plan.cuts) text += (cut == 0 ? "" : ",") + std::to_string(cut);
   return text;
 }
@@ -56,8 +58,9 @@ Result<Plan> parse_plan_text(std::string_view text) {
   const auto width = next_number(rest, "W=");
   const auto window = next_number(rest, "M=");
   const auto preload = next_number(rest, "preload=");
+  const auto lag = kind && is_clockwork(*kind) ? next_number(rest, "lag=") : std::optional(0);
   const auto cuts = next_cuts(rest);
-  if (!kind || !depth || !pipelines || !width || !window || !preload || !cuts) return none;
+  if (!kind || !depth || !pipelines || !width || !window || !preload || !lag || !cuts) return none;
   if (*depth < 1 || *width < 1 || *depth > kMostWorkers / *width) return none;
   Plan plan;
   plan.kind = *kind;
@@ -66,6 +69,7 @@ Result<Plan> parse_plan_text(std::string_view text) {
   plan.width = *width;
   plan.window = *window;
   plan.preload = *preload;
+  plan.lag = *lag;
   plan.cuts = *cuts;
   plan.workers.resize(static_cast<std::size_t>(*depth) * static_cast<std::size_t>(*width));
   EVERSTEP_TRY(check(plan));

@@ -3,81 +3,34 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
-#include <set>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "base/text.h"
+#include "scheduler/clockwork.h"
 #include "scheduler/estimate.h"
 #include "scheduler/guards.h"
+#include "scheduler/plan_input.h"
 #include "scheduler/stragglers.h"
 
 namespace everstep::scheduler {
 namespace {
 
-// A window of an hour-long minibatch still fits into 64 bits of nanoseconds.
-constexpr int kLargestWindow = 1'000'000;
-
 // Deeper pipelines are planned only when asked for: each further stage costs planning time and gains less and less.
 constexpr int kDeepestTried = 128;
 
-// The times of a window a thousand times as slow still fit, too.
-constexpr double kSlowest = 1000;
+// What a later update must gain to be worth the minibatches that it makes start on old weights.
+constexpr double kWorthALag = 1.01;
 
-Status check_input(const ModelProfile& profile, const std::vector<WorkerInfo>& workers, const PlanOptions& options) {
-  EVERSTEP_TRY(check(profile));
-  EVERSTEP_TRY(check(options.hardware));
-  const int blocks = static_cast<int>(profile.blocks.size());
-  const int count = static_cast<int>(workers.size());
-  if (count < 1) return invalid_argument("a plan needs at least one worker, got " + std::to_string(count));
-  std::set<WorkerId> ids;
-  for (const WorkerInfo& worker : workers) {
-    if (!ids.insert(worker.id).second) return invalid_argument("worker " + to_string(worker.id) + " is listed twice");
-    if (!(worker.slowness > 0 && worker.slowness <= kSlowest)) {
-      return invalid_argument("the slowness of worker " + to_string(worker.id) + " must be above 0 and at most 1000");
-    }
-  }
-  if (options.window < 1 || options.window > kLargestWindow) {
-    return invalid_argument("the window is " + std::to_string(options.window) + " minibatches, must be between 1 and " +
-                            std::to_string(kLargestWindow));
-  }
-  if (options.preload != 1 && options.preload != 2) return invalid_argument("preload must be 1 or 2");
-  if (options.redundancy < 0) return invalid_argument("redundancy must not be negative");
-  if (options.depth.value_or(1) < 1) return invalid_argument("the depth must be at least 1");
-  if (options.width.value_or(1) < 1) return invalid_argument("the width must be at least 1");
-  const std::int64_t forced = std::int64_t{options.depth.value_or(1)} * options.width.value_or(1);
-  if (options.depth.value_or(1) > blocks) {
-    return invalid_argument("depth " + std::to_string(*options.depth) +
-                                " needs more stages than the model has blocks (" + std::to_string(blocks) + ")",
-                            "choose a smaller depth");
-  }
-  if (forced > count) {
-    return invalid_argument("depth * width = " + std::to_string(forced) + " needs more than the " +
-                            std::to_string(count) + " workers there are");
-  }
-  if (forced > options.window) {
-    return invalid_argument("depth * width = " + std::to_string(forced) +
-                            " needs a window of at least as many minibatches, got " + std::to_string(options.window));
-  }
-  if (options.kind) {
-    const ScheduleKind kind = *options.kind;
-    const bool planned = kind == ScheduleKind::kAmdp || kind == ScheduleKind::kAmdpSync ||
-                         kind == ScheduleKind::kOneFOneB || kind == ScheduleKind::kTwoDirections;
-    if (!planned) {
-      return invalid_argument(
-          "schedule " + std::string(to_string(kind)) + " is there to compare with, not to plan with",
-          "one of amdp, amdp-sync, 1f1b, two-directions");
-    }
-    if (options.synchronous && is_asynchronous(kind)) {
-      return invalid_argument("schedule " + std::string(to_string(kind)) + " is not synchronous", "use amdp-sync");
-    }
-  }
-  if (options.previous) EVERSTEP_TRY(check(*options.previous));
-  if (options.previous && options.previous->cuts.back() != blocks) {
-    return invalid_argument("the previous plan is for a model with " + std::to_string(options.previous->cuts.back()) +
-                            " blocks, this one has " + std::to_string(blocks));
-  }
-  return {};
+// Whether stage 0 of a pipeline has more than two minibatches in flight, which other numbers of pipelines avoid.
+bool is_crowded(const Candidate& candidate) { return candidate.depth > 2 * candidate.pipelines; }
+
+std::string what_speaks_for(const Candidate& chosen, const Candidate& fastest) {
+  if (chosen.moved_bytes < fastest.moved_bytes) return "moves less state";
+  const bool with_clockwork = is_clockwork(chosen.kind) || is_clockwork(fastest.kind);
+  const bool less_crowded = with_clockwork && is_crowded(fastest) && !is_crowded(chosen);
+  return less_crowded ? "has fewer minibatches in flight" : "survives more losses";
 }
 
 // Why the chosen candidate won, in a sentence for people. `candidates` is sorted.
@@ -92,8 +45,7 @@ std::string reason_for(const Candidate& chosen, const std::vector<Candidate>& ca
   };
   if (chosen.window_time > fastest.window_time) {
     return name(chosen) + " is " + slower_than_fastest(chosen) + " than " + name(fastest) +
-           ", the fastest that fits, but " +
-           (chosen.moved_bytes < fastest.moved_bytes ? "moves less state." : "survives more losses.");
+           ", the fastest that fits, but " + what_speaks_for(chosen, fastest) + ".";
   }
   const auto next = std::find_if(candidates.begin(), candidates.end(),
                                  [&](const Candidate& c) { return c.window_time > fastest.window_time; });
@@ -128,16 +80,58 @@ class Planner {
 
   int widest(int depth) const { return options_.width.value_or(std::min(count_, options_.window) / depth); }
 
-  // Kinds to try at a depth, in order of preference: the first that fits rules out the fallbacks after it.
-  std::vector<std::vector<ScheduleKind>> kinds_at(int depth) const {
-    if (options_.kind) return {{*options_.kind}};
+  // A kind, with as many pipelines as usual or as many as it says.
+  struct Way {
+    ScheduleKind kind;
+    int pipelines = 0;
+  };
+
+  // As many pipelines as fit, as many as fit and leave no round that is not full, and one.
+  std::vector<std::vector<Way>> clockwork_ways(ScheduleKind kind, int depth) const {
+    std::vector<std::vector<Way>> ways(3);
+    for (const int pipelines : clockwork_pipelines(depth)) {
+      ways[0].push_back({kind, pipelines});
+      if (options_.window % pipelines == 0) ways[1].push_back({kind, pipelines});
+    }
+    ways[2].push_back({kind, 1});
+    return ways;
+  }
+
+  bool may_choose_clockwork() const {
+    return options_.kind ? is_clockwork(*options_.kind) : is_trainable(ScheduleKind::kClockwork);
+  }
+
+  // What to try at a depth, in order of preference: the first that fits rules out the fallbacks after it.
+  std::vector<std::vector<Way>> ways_at(int depth) const {
+    if (options_.kind && is_clockwork(*options_.kind)) return clockwork_ways(*options_.kind, depth);
+    if (options_.kind) return {{{*options_.kind}}};
+    std::vector<std::vector<Way>> ways = other_ways_at(depth);
+    const ScheduleKind clockwork = options_.synchronous ? ScheduleKind::kClockworkSync : ScheduleKind::kClockwork;
+    if (may_choose_clockwork()) std::ranges::move(clockwork_ways(clockwork, depth), std::back_inserter(ways));
+    return ways;
+  }
+
+  std::vector<std::vector<Way>> other_ways_at(int depth) const {
     const ScheduleKind amdp = options_.synchronous ? ScheduleKind::kAmdpSync : ScheduleKind::kAmdp;
     // In AMDP one slow device slows down its mirror group, half of all devices; in a single pipeline a short stage can
     // make up for it.
-    if (is_amdp_depth(depth) && has_stragglers_) return {{amdp}, {ScheduleKind::kOneFOneB}};
-    if (is_amdp_depth(depth)) return {{amdp, ScheduleKind::kOneFOneB}};
-    if (depth % 2 == 0) return {{ScheduleKind::kTwoDirections}, {ScheduleKind::kOneFOneB}};
-    return {{ScheduleKind::kOneFOneB}};
+    const Way one{ScheduleKind::kOneFOneB};
+    if (is_amdp_depth(depth) && has_stragglers_) return {{{amdp}}, {one}};
+    if (is_amdp_depth(depth)) return {{{amdp}, one}};
+    if (depth % 2 == 0) return {{{ScheduleKind::kTwoDirections}}, {one}};
+    return {{one}};
+  }
+
+  // Made unless there is one like it.
+  const PlanShape& shape_of(ScheduleKind kind, const Placement& placement) {
+    for (const PlanShape& shape : shapes_) {
+      if (shape.kind == kind && shape.placement.depth() == placement.depth() &&
+          shape.placement.pipelines() == placement.pipelines()) {
+        return shape;
+      }
+    }
+    shapes_.push_back(make_shape(profile_, options_.hardware, kind, placement));
+    return shapes_.back();
   }
 
   bool fits(const PlanShape& shape) const { return shape.largest_peak() <= options_.hardware.memory_bytes; }
@@ -147,12 +141,11 @@ class Planner {
     const int to = options_.depth.value_or(deepest_);
     for (int depth = from; depth <= to; ++depth) {
       if (widest(depth) < 1 || depth * widest(depth) > std::min(count_, options_.window)) continue;
-      for (const std::vector<ScheduleKind>& preferred : kinds_at(depth)) {
-        for (const ScheduleKind kind : preferred) {
-          const auto placement = Placement::make(kind, depth);
+      for (const std::vector<Way>& preferred : ways_at(depth)) {
+        for (const Way& way : preferred) {
+          const auto placement = Placement::make(way.kind, depth, 1, way.pipelines);
           if (!placement || placement->stages() > std::ssize(profile_.blocks)) continue;
-          shapes_.push_back(make_shape(profile_, options_.hardware, kind, *placement));
-          if (fits(shapes_.back())) break;
+          if (fits(shape_of(way.kind, *placement))) break;
         }
       }
     }
@@ -169,11 +162,11 @@ class Planner {
 
   // Many widths give the busiest group the same share of a window, and so the same time. Of those the widest keeps the
   // most copies, the narrowest moves the least to newcomers, and the width that runs now moves nothing.
-  std::vector<int> widths_worth_timing(int depth) const {
+  std::vector<int> widths_worth_timing(const Placement& placement) const {
     const int narrowest = options_.width.value_or(1);
-    const auto share = [&](int width) { return largest_share(options_.window, depth, width); };
+    const auto share = [&](int width) { return largest_share(options_.window, placement.round_size(), width); };
     std::vector<int> widths;
-    for (int width = widest(depth); width >= narrowest; --width) {
+    for (int width = widest(placement.depth()); width >= narrowest; --width) {
       const bool widest_of_share = widths.empty() || share(width) != share(widths.back());
       const bool narrowest_of_share = width == narrowest || share(width - 1) != share(width);
       const bool runs_now = previous() != nullptr && previous()->width == width;
@@ -187,12 +180,12 @@ class Planner {
     std::vector<const PlanShape*> seated;
     for (const Slowness& slowness : seatings(profile_, shape.placement, width, workers_, previous())) {
       if (slowness.empty()) return {&shape};
-      slowed_.push_back(make_shape(profile_, options_.hardware, shape.kind, shape.placement, slowness));
-      if (!fits(slowed_.back())) {
-        slowed_.back() = shape;
-        slowed_.back().slowness = slowness;
+      varied_.push_back(make_shape(profile_, options_.hardware, shape.kind, shape.placement, slowness));
+      if (!fits(varied_.back())) {
+        varied_.back() = shape;
+        varied_.back().slowness = slowness;
       }
-      seated.push_back(&slowed_.back());
+      seated.push_back(&varied_.back());
     }
     return seated;
   }
@@ -201,7 +194,7 @@ class Planner {
     std::vector<Timed> open;
     for (const PlanShape& shape : shapes_) {
       if (!fits(shape)) continue;
-      for (const int width : widths_worth_timing(shape.placement.depth())) {
+      for (const int width : widths_worth_timing(shape.placement)) {
         for (const PlanShape* seated : seated_shapes(shape, width)) {
           open.push_back({seated, candidate_of(*seated, width)});
           open.back().candidate.window_time =
@@ -214,15 +207,50 @@ class Planner {
     Tick limit = std::numeric_limits<Tick>::max();
     for (Timed& timed : open) {
       if (timed.candidate.window_time > limit) break;
-      const SteadyState steady = window_time(profile_, options_.hardware, *timed.shape, options_.window,
-                                             timed.candidate.width, options_.preload);
-      timed.candidate.window_time = steady.window;
-      timed.candidate.busy = steady.busy();
-      timed_.push_back(timed);
-      limit = std::min(limit, tolerated(steady.window));
+      timed_.push_back(timed_with_lag(timed));
+      limit = std::min(limit, tolerated(timed_.back().candidate.window_time));
     }
     std::stable_sort(timed_.begin(), timed_.end(),
                      [](const Timed& a, const Timed& b) { return a.candidate.window_time < b.candidate.window_time; });
+  }
+
+  void time(Timed& timed) const {
+    const SteadyState steady = window_time(profile_, options_.hardware, *timed.shape, options_.window,
+                                           timed.candidate.width, options_.preload);
+    timed.candidate.window_time = steady.window;
+    timed.candidate.busy = steady.busy();
+    timed.candidate.lag = timed.shape->lag;
+    timed.candidate.peak_bytes = timed.shape->largest_peak();
+  }
+
+  // Times it as it stands, and with later updates as long as they may gain something: its time so far is a bound.
+  Timed timed_with_lag(Timed timed) {
+    const auto bound = static_cast<double>(timed.candidate.window_time);
+    time(timed);
+    if (timed.shape->kind != ScheduleKind::kClockwork) return timed;
+    const Placement& placement = timed.shape->placement;
+    const int super_round = placement.round_size() * timed.candidate.width;
+    const int largest =
+        Clock(placement.depth(), placement.pipelines())
+            .largest_lag((options_.window + super_round - 1) / super_round, options_.window / super_round);
+    const auto at_lag = [&](int lag) -> std::optional<Timed> {
+      if (static_cast<double>(timed.candidate.window_time) < kWorthALag * bound || lag < 1) return std::nullopt;
+      PlanShape shape = with_lag(profile_, options_.hardware, *timed.shape, lag);
+      if (!fits(shape)) return std::nullopt;
+      varied_.push_back(std::move(shape));
+      Timed other{&varied_.back(), timed.candidate};
+      time(other);
+      return other;
+    };
+    const auto gains = [](const Timed& a, const Timed& b) {
+      const auto ratio = static_cast<double>(b.candidate.window_time) / static_cast<double>(a.candidate.window_time);
+      return ratio > kWorthALag;
+    };
+    const int later = std::min(placement.depth(), largest);
+    const std::optional<Timed> late = at_lag(later);
+    if (!late || !gains(*late, timed)) return timed;
+    const std::optional<Timed> sooner = later > 1 ? at_lag(1) : std::nullopt;
+    return sooner && !gains(*late, *sooner) ? *sooner : *late;
   }
 
   static Tick tolerated(Tick fastest) { return static_cast<Tick>(static_cast<double>(fastest) * kPlanTolerance); }
@@ -245,6 +273,7 @@ class Planner {
     made.width = timed.candidate.width;
     made.window = options_.window;
     made.preload = options_.preload;
+    made.lag = timed.candidate.lag;
     made.cuts = timed.shape->cuts;
     seat_workers(made, profile_, workers_, previous(), timed.shape->slowness);
     return made;
@@ -293,8 +322,9 @@ class Planner {
     }
   }
 
-  static std::tuple<std::int64_t, int, int, Tick> rank(const Candidate& candidate) {
-    return {*candidate.moved_bytes, -candidate.survives->workers, -candidate.survives->hosts, candidate.window_time};
+  std::tuple<std::int64_t, bool, int, int, Tick> rank(const Candidate& candidate) const {
+    return {*candidate.moved_bytes, may_choose_clockwork() && is_crowded(candidate), -candidate.survives->workers,
+            -candidate.survives->hosts, candidate.window_time};
   }
 
   Error no_shape() const {
@@ -330,7 +360,7 @@ class Planner {
   int deepest_;
   bool has_stragglers_;
   std::vector<PlanShape> shapes_;
-  std::deque<PlanShape> slowed_;  // of these, for workers that are not all equally fast
+  std::deque<PlanShape> varied_;  // of these, for workers that are not all equally fast, and with later updates
   std::vector<Timed> timed_;
 };
 
@@ -338,7 +368,7 @@ class Planner {
 
 Result<PlanReport> plan(const ModelProfile& profile, const std::vector<WorkerInfo>& workers,
                         const PlanOptions& options) {
-  EVERSTEP_TRY(check_input(profile, workers, options));
+  EVERSTEP_TRY(check_plan_input(profile, workers, options));
   return Planner(profile, workers, options).run();
 }
 

@@ -33,6 +33,7 @@ struct Candidate {
   int depth = 1;
   int pipelines = 1;
   int width = 1;
+  int lag = 0;                  // of the update, in clockwork
   Tick window_time = 0;         // estimated, in steady state; 0 if it does not fit
   double busy = 0;              // of the workers in use
   std::int64_t peak_bytes = 0;  // on the fullest worker, without guard copies
@@ -58,6 +59,11 @@ struct PlanReport {
 // model does not fit), at other depths 1F1B or, for even ones, two directions. Each is timed by the discrete-event
 // model, unless a lower bound (the work of its busiest device) already rules it out. The fastest that fits wins; within
 // 3 % of it the one that moves the fewest bytes, then the one that survives the most losses.
+//
+// Clockwork is considered at every depth: if it is asked for, and without being asked once workers can run it (see
+// is_trainable()). It is timed with as many pipelines as fit, with as many as fit and go into the window, and with one;
+// and with a later update where that gains more than 1 %. Within 3 % of the fastest those with at most two minibatches
+// in stage 0 of a pipeline come first, since they have more replicas.
 //
 // Where workers are not equally fast, the D·W fastest are seated, the cuts give slow devices less to do (see
 // seatings()), and depths of AMDP are tried with 1F1B, too. So leaving a slow worker out competes with giving it

@@ -26,13 +26,16 @@ Tick transfer_time(std::int64_t bytes, std::int64_t bytes_per_second) {
 
 StageCost stage_cost(const ModelProfile& profile, int begin, int end) {
   StageCost cost;
-  cost.forward = cost.backward = 0;
+  cost.forward = cost.backward = cost.weights = 0;
   std::int64_t parameters = 0;
   for (int block = begin; block < end; ++block) {
     const BlockProfile& profiled = profile.blocks[block];
     cost.forward += profiled.forward;
     cost.backward += profiled.backward;
+    cost.weights += profiled.weights;
     cost.activation_bytes += profiled.activation_bytes;
+    // About as much: inputs of dense layers stay, and gradients of their outputs take the place of the rest.
+    if (profiled.weights > 0) cost.weights_kept_bytes += profiled.activation_bytes;
     parameters += profiled.parameters;
   }
   cost.weight_bytes = parameters * profile.weight_bytes;
@@ -59,6 +62,7 @@ Status check(const ModelProfile& profile) {
     EVERSTEP_TRY(in_range(where + "output_bytes", block.output_bytes, 0, kMostBytes));
     EVERSTEP_TRY(in_range(where + "forward time in ns", block.forward, 1, kLongestMinibatch));
     EVERSTEP_TRY(in_range(where + "backward time in ns", block.backward, 1, kLongestMinibatch));
+    EVERSTEP_TRY(in_range(where + "time for weights in ns", block.weights, 0, block.backward));
     parameters += block.parameters;
     activation_bytes += block.activation_bytes;
     time += block.forward + block.backward;

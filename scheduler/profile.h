@@ -19,6 +19,7 @@ struct BlockProfile {
   std::int64_t output_bytes = 0;      // handed to the next block
   Tick forward = 0;
   Tick backward = 0;
+  Tick weights = 0;  // the part of it that computes gradients of weights; 0 if it cannot be put off
 
   bool operator==(const BlockProfile&) const = default;
 };

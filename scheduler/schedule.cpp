@@ -2,8 +2,39 @@
 
 #include <algorithm>
 
+#include "scheduler/clockwork.h"
+
 namespace everstep::scheduler {
 namespace {
+
+int pipelines_of(const ScheduleRequest& request) {
+  return request.pipelines == 0 ? usual_clockwork_pipelines(request.depth) : request.pipelines;
+}
+
+Clock clock_of(const ScheduleRequest& request) { return {request.depth, pipelines_of(request), request.lag}; }
+
+// In windows that follow another without a drain.
+int lagging_rounds_of(const ScheduleRequest& request) {
+  if (request.kind == ScheduleKind::kClockwork) return clock_of(request).lagging_rounds();
+  return is_asynchronous(request.kind) ? 1 : 0;
+}
+
+// Whether the update of a window is common to all workers and stands among the ops of the next one.
+bool updates_in_next_window(ScheduleKind kind) {
+  return kind == ScheduleKind::kAmdp || kind == ScheduleKind::kClockwork;
+}
+
+Status check_clockwork(const ScheduleRequest& request) {
+  if (!is_clockwork_shape(request.depth, pipelines_of(request))) return placement_of(request).error();
+  if (request.kind == ScheduleKind::kClockworkSync) return {};
+  const int super_round = super_round_size(request);
+  const int largest =
+      clock_of(request).largest_lag((request.window + super_round - 1) / super_round, request.window / super_round);
+  if (request.lag <= largest) return {};
+  return invalid_argument("the lag is " + std::to_string(request.lag) + " slots, at most " + std::to_string(largest) +
+                              " are possible with this window",
+                          "the update must come before the next window's first reduce");
+}
 
 Status check_request(const ScheduleRequest& request) {
   const auto at_least = [](const char* name, std::int64_t value, std::int64_t least) -> Status {
@@ -17,8 +48,8 @@ Status check_request(const ScheduleRequest& request) {
   constexpr int kMostMinibatches = 1'000'000'000;
   constexpr std::int64_t kLastPosition = std::int64_t{1} << 60;
   if (request.depth > kMost / kMostChunks || request.width > kMost || request.windows > kMost ||
-      request.chunks_per_device > kMostChunks || request.window > kMostMinibatches ||
-      request.first_window > kLastPosition / std::max(1, request.window)) {
+      request.chunks_per_device > kMostChunks || request.pipelines > kMost || request.lag > kMost ||
+      request.window > kMostMinibatches || request.first_window > kLastPosition / std::max(1, request.window)) {
     return invalid_argument(
         "the schedule is too large",
         "at most 1,000 devices, 1,000,000 groups and windows, 1,000,000,000 minibatches per window");
@@ -28,6 +59,8 @@ Status check_request(const ScheduleRequest& request) {
   EVERSTEP_TRY(at_least("windows", request.windows, 1));
   EVERSTEP_TRY(at_least("first window", request.first_window, 0));
   EVERSTEP_TRY(at_least("first minibatch", request.first_minibatch, 0));
+  EVERSTEP_TRY(at_least("pipelines", request.pipelines, 0));
+  EVERSTEP_TRY(at_least("lag", request.lag, 0));
   EVERSTEP_TRY(at_least("rounds between captures", request.capture_every_rounds, 0));
   const std::int64_t devices = std::int64_t{request.depth} * request.width;
   if (request.window < devices) {
@@ -35,7 +68,8 @@ Status check_request(const ScheduleRequest& request) {
                                 std::to_string(devices) + " devices (depth * width)",
                             "enlarge the window or use fewer devices");
   }
-  const bool only_the_update_is_left = request.first_minibatch == request.window && request.kind == ScheduleKind::kAmdp;
+  const bool only_the_update_is_left =
+      request.first_minibatch == request.window && updates_in_next_window(request.kind);
   if (request.first_minibatch >= request.window && !only_the_update_is_left) {
     return invalid_argument("the first minibatch is " + std::to_string(request.first_minibatch) +
                             ", but a window has " + std::to_string(request.window));
@@ -44,7 +78,7 @@ Status check_request(const ScheduleRequest& request) {
     return invalid_argument("preload is " + std::to_string(request.preload) + ", must be 1 or 2");
   }
   if (request.stop_after_rounds) EVERSTEP_TRY(at_least("rounds before the stop", *request.stop_after_rounds, 1));
-  return {};
+  return is_clockwork(request.kind) ? check_clockwork(request) : Status();
 }
 
 bool drains_after(const ScheduleRequest& request, std::int64_t window) {
@@ -52,33 +86,59 @@ bool drains_after(const ScheduleRequest& request, std::int64_t window) {
   return std::find(request.flush_after.begin(), request.flush_after.end(), window) != request.flush_after.end();
 }
 
+bool starts_drained_in(const ScheduleRequest& request, std::int64_t window) {
+  return window == request.first_window || drains_after(request, window - 1);
+}
+
+int rounds_before_cut_in(const ScheduleRequest& request, std::int64_t window) {
+  return starts_drained_in(request, window) ? 1 : std::max(1, lagging_rounds_of(request));
+}
+
 }  // namespace
 
+int round_size(const ScheduleRequest& request) {
+  return is_clockwork(request.kind) ? pipelines_of(request) : request.depth;
+}
+
+Result<Placement> placement_of(const ScheduleRequest& request) {
+  return Placement::make(request.kind, request.depth, request.chunks_per_device, request.pipelines);
+}
+
 int Schedule::rounds_in(const WindowSlice& slice) const {
-  const int super_round = request.depth * request.width;
+  const int super_round = super_round_size(request);
   return (slice.end - slice.first + super_round - 1) / super_round;
 }
 
 int Schedule::minibatches_in(const WindowSlice& slice, int round, int group) const {
-  const int dealt_before = (round * request.width + group) * request.depth;
-  return std::clamp(slice.end - slice.first - dealt_before, 0, request.depth);
+  const int dealt_before = (round * request.width + group) * placement.round_size();
+  return std::clamp(slice.end - slice.first - dealt_before, 0, placement.round_size());
 }
 
 std::vector<MinibatchRange> share_of_group(const ScheduleRequest& request, int group, int rounds) {
   std::vector<MinibatchRange> share;
+  const int size = round_size(request);
   for (int round = 0; round < rounds; ++round) {
-    const int first = (round * request.width + group) * request.depth;
-    if (first < request.window) share.push_back({first, std::min(first + request.depth, request.window)});
+    const int first = (round * request.width + group) * size;
+    if (first < request.window) share.push_back({first, std::min(first + size, request.window)});
   }
   return share;
 }
 
-bool Schedule::starts_drained(std::int64_t window) const {
-  return window == request.first_window || drains_after(request, window - 1);
+bool Schedule::starts_drained(std::int64_t window) const { return starts_drained_in(request, window); }
+
+int Schedule::lagging_rounds(std::int64_t window) const {
+  return starts_drained(window) ? 0 : lagging_rounds_of(request);
+}
+
+int Schedule::rounds_before_cut(std::int64_t window) const { return rounds_before_cut_in(request, window); }
+
+bool Schedule::two_windows_meet(int device, int stage) const {
+  if (request.kind == ScheduleKind::kClockwork) return clock_of(request).two_windows_meet(device, stage);
+  return request.kind == ScheduleKind::kAmdp && stage == placement.stages() - 1;
 }
 
 Position Schedule::position_of(int worker, const Op& op) const {
-  const int dealt_before = (op.round * request.width + group_of(worker)) * request.depth;
+  const int dealt_before = (op.round * request.width + group_of(worker)) * placement.round_size();
   return {op.window * request.window + slice_of(op).first + dealt_before + op.minibatch};
 }
 
@@ -94,7 +154,8 @@ Result<std::vector<WindowSlice>> slices_of(const ScheduleRequest& request) {
   }
   if (request.stop_after_rounds) {
     WindowSlice& last = slices.back();
-    const std::int64_t run = std::int64_t{*request.stop_after_rounds} * request.depth * request.width;
+    const int rounds = std::max(*request.stop_after_rounds, rounds_before_cut_in(request, last.window));
+    const std::int64_t run = std::int64_t{rounds} * super_round_size(request);
     last.end = static_cast<int>(std::min<std::int64_t>(request.window, last.first + run));
     last.complete = last.end == request.window;
   }

@@ -18,6 +18,7 @@ struct ScheduleRequest {
   ScheduleKind kind = ScheduleKind::kAmdp;
   int depth = 1;              // D, devices in one group
   int chunks_per_device = 2;  // kInterleaved only
+  int pipelines = 0;          // P, kClockwork and kClockworkSync only; 0 = as many as usual (see clockwork.h)
   int width = 1;              // W, groups
   int window = 1;             // M, minibatches per update over all groups; at least depth * width
   int windows = 1;            // how many windows this schedule touches
@@ -25,27 +26,39 @@ struct ScheduleRequest {
   std::int64_t first_window = 0;
 
   // Where the first window starts: greater than 0 when resuming inside it. At `window` nothing of it is left but its
-  // update, which AMDP applies in the middle of the next window's first round: so a run resumes from a live
-  // checkpoint as if it had never stopped.
+  // update, which asynchronous kinds with one common update apply while the next window runs: so a run resumes from a
+  // live checkpoint as if it had never stopped.
   int first_minibatch = 0;
 
-  // Drain after so many super-rounds (at least one) of the last window, instead of at its end. Nothing is applied then;
-  // the accumulated gradients are captured and the rest of the window is left to the next plan.
+  // Drain after so many super-rounds (at least one) of the last window, instead of at its end; but not before the first
+  // of them after which the window can be cut (see rounds_before_cut()). Nothing is applied then; the accumulated
+  // gradients are captured and the rest of the window is left to the next plan.
   std::optional<int> stop_after_rounds;
 
   // Stage-0 forwards of the next round that an edge device runs before the last backward of this one (kAmdp,
   // kAmdpSync): 2 fills the bubble, 1 keeps the minibatches in flight at stage 0 to two.
   int preload = 2;
 
-  int capture_every_rounds = 0;           // in-window checkpoints; 0 = never
+  // Slots by which an update stands behind the last backward of its window (kClockwork). The larger it is, the more of
+  // the reduce is hidden, and the more minibatches of the next window start on the old weights.
+  int lag = 0;
+
+  int capture_every_rounds = 0;           // in-window checkpoints, where a cut is possible; 0 = never
   std::vector<std::int64_t> flush_after;  // windows at whose end an asynchronous pipeline is drained
 
   bool operator==(const ScheduleRequest&) const = default;
 };
 
+// Minibatches that a group has in a round: P in clockwork, D in all other kinds; and all groups together.
+int round_size(const ScheduleRequest& request);
+inline int super_round_size(const ScheduleRequest& request) { return round_size(request) * request.width; }
+
+// Where its kind puts the stages, or why it has no place for them.
+Result<Placement> placement_of(const ScheduleRequest& request);
+
 // The part of one window that a schedule runs: minibatches [first, end) of its M. Super-rounds are counted from
-// `first`; each deals depth * width consecutive minibatches, `depth` to each group in turn, so that a cut after any
-// super-round is a prefix of the data.
+// `first`; each deals super_round_size() consecutive minibatches, round_size() to each group in turn, so that a cut
+// after any super-round is a prefix of the data.
 struct WindowSlice {
   std::int64_t window = 0;
   int first = 0;
@@ -72,17 +85,23 @@ struct Schedule {
   int pipeline_of(const Op& op) const { return op.minibatch % placement.pipelines(); }
   const WindowSlice& slice_of(const Op& op) const { return slices[op.window - request.first_window]; }
 
-  // Super-rounds of a slice; minibatches that a group has in one of them (fewer than depth, perhaps 0, in the last).
+  // Super-rounds of a slice; minibatches that a group has in one of them (fewer than round_size(), perhaps 0, in the
+  // last).
   int rounds_in(const WindowSlice& slice) const;
   int minibatches_in(const WindowSlice& slice, int round, int group) const;
 
   // Whether the pipeline is empty when the window starts, so that the whole window runs on one version of the weights.
   bool starts_drained(std::int64_t window) const;
 
-  // Whether backwards of two windows meet in a chunk of this stage, which then needs two gradient buffers.
-  bool two_windows_meet(int stage) const {
-    return request.kind == ScheduleKind::kAmdp && stage == placement.stages() - 1;
-  }
+  // How many super-rounds of the window have a forward that may come before the update of the window before.
+  int lagging_rounds(std::int64_t window) const;
+
+  // How many super-rounds of the window must have run before it can be cut, by a stop or a capture: at least one, and
+  // all with a forward before the update of the window before. What is left then runs on one version of the weights.
+  int rounds_before_cut(std::int64_t window) const;
+
+  // Whether backwards of two windows meet in this chunk, which then needs two gradient buffers.
+  bool two_windows_meet(int device, int stage) const;
 
   // Which minibatch of the training data a forward or backward is about.
   Position position_of(int worker, const Op& op) const;
@@ -101,7 +120,7 @@ struct MinibatchRange {
 };
 
 // What a group is dealt in the first so many super-rounds of a window that is run from its start, round by round. Of
-// the request only depth, width and window are looked at.
+// the request only kind, depth, pipelines, width and window are looked at.
 std::vector<MinibatchRange> share_of_group(const ScheduleRequest& request, int group, int rounds);
 
 // The request's slices, or what is wrong with the request.

@@ -38,14 +38,23 @@ struct Field {
   std::function<bool(ScheduleRequest&, std::string_view)> read;
 };
 
+// Of kinds that came later: left out at its default, 0.
+Field later_field(std::string_view name, int ScheduleRequest::*member) {
+  return {name,
+          [member](const ScheduleRequest& request) {
+            return request.*member == 0 ? std::string() : std::to_string(request.*member);
+          },
+          [member](ScheduleRequest& request, std::string_view text) { return read_integer(text, request.*member); }};
+}
+
 template <typename Integer>
 Field integer_field(std::string_view name, Integer ScheduleRequest::*member) {
   return {name, [member](const ScheduleRequest& request) { return std::to_string(request.*member); },
           [member](ScheduleRequest& request, std::string_view text) { return read_integer(text, request.*member); }};
 }
 
-const std::array<Field, 12>& fields() {
-  static const std::array<Field, 12> table{{
+const std::array<Field, 14>& fields() {
+  static const std::array<Field, 14> table{{
       {"kind", [](const ScheduleRequest& request) { return std::string(to_string(request.kind)); },
        [](ScheduleRequest& request, std::string_view text) {
          const auto kind = parse_schedule_kind(text);
@@ -54,6 +63,7 @@ const std::array<Field, 12>& fields() {
        }},
       integer_field("depth", &ScheduleRequest::depth),
       integer_field("chunks", &ScheduleRequest::chunks_per_device),
+      later_field("pipelines", &ScheduleRequest::pipelines),
       integer_field("width", &ScheduleRequest::width),
       integer_field("window", &ScheduleRequest::window),
       integer_field("windows", &ScheduleRequest::windows),
@@ -67,6 +77,7 @@ const std::array<Field, 12>& fields() {
          return read_integer(text, request.stop_after_rounds.emplace());
        }},
       integer_field("preload", &ScheduleRequest::preload),
+      later_field("lag", &ScheduleRequest::lag),
       integer_field("capture-every", &ScheduleRequest::capture_every_rounds),
       {"flush-after",
        [](const ScheduleRequest& request) {
@@ -140,7 +151,7 @@ Result<Schedule> parse_schedule(std::string_view text) {
   if (!request) return request.error();
   auto slices = slices_of(*request);
   if (!slices) return malformed(1, slices.error().line());
-  auto placement = Placement::make(request->kind, request->depth, request->chunks_per_device);
+  auto placement = placement_of(*request);
   if (!placement) return malformed(1, placement.error().line());
   Schedule schedule{*request, *placement, *slices, {}};
   for (int number = 2; !text.empty(); ++number) {

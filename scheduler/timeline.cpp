@@ -11,8 +11,12 @@ struct ModelCosts {
 
   Tick compute(int worker, const Op& op) const {
     const StageCost& stage = model.stages[op.stage];
-    const Tick usual = op.kind == OpKind::kForward ? stage.forward : stage.backward;
-    return slowed(usual, model.slowness, schedule.device_of(worker));
+    return slowed(usual(stage, op.kind), model.slowness, schedule.device_of(worker));
+  }
+  Tick usual(const StageCost& stage, OpKind kind) const {
+    if (kind == OpKind::kForward) return stage.forward;
+    if (!splits_backwards(schedule.request.kind)) return stage.backward;
+    return kind == OpKind::kBackwardWeights ? stage.weights : stage.backward - stage.weights;
   }
   MessageCost message(int, int, const Op& op) const {
     // A gradient has the size of the activation it belongs to: the output of the stage before.
@@ -30,22 +34,55 @@ std::int64_t resident_bytes(const Schedule& schedule, int device, const std::vec
   std::int64_t bytes = 0;
   for (const int stage : placement.stages_on(device)) {
     const StageCost& cost = stages[stage];
-    bytes += weight_versions * cost.weight_bytes + (schedule.two_windows_meet(stage) ? 2 : 1) * cost.gradient_bytes;
+    bytes +=
+        weight_versions * cost.weight_bytes + (schedule.two_windows_meet(device, stage) ? 2 : 1) * cost.gradient_bytes;
     if (placement.owner_of(stage) == device) bytes += cost.optimizer_bytes;
   }
   return bytes;
 }
 
+// What a worker keeps between forwards and backwards. Of split backwards one may still have its other half to do when
+// the next op begins (see kMostPendingWeights), unless its buffer was closed in between.
+class KeptActivations {
+ public:
+  KeptActivations(const Schedule& schedule, const std::vector<StageCost>& stages)
+      : splits_(splits_backwards(schedule.request.kind)), stages_(stages) {}
+
+  void step(const Op& op) {
+    const StageCost& stage = stages_[op.stage];
+    if (op.kind == OpKind::kForward) in_flight_ += stage.activation_bytes;
+    peak_ = std::max(peak_, in_flight_ + left_bytes_);
+    if (op.kind == OpKind::kBackward) {
+      in_flight_ -= stage.activation_bytes;
+      left_ = op;
+      left_bytes_ = splits_ ? stage.weights_kept_bytes : 0;
+    }
+    const bool closes = op.kind == OpKind::kStartReduce || op.kind == OpKind::kCapture;
+    if (closes && op.stage == left_.stage && op.window == left_.window) left_bytes_ = 0;
+  }
+
+  std::int64_t peak() const { return peak_; }
+
+ private:
+  bool splits_;
+  const std::vector<StageCost>& stages_;
+  std::int64_t in_flight_ = 0;
+  Op left_;
+  std::int64_t left_bytes_ = 0;
+  std::int64_t peak_ = 0;
+};
+
 DeviceUse use_of(const Schedule& schedule, int worker, const ModelCosts& costs) {
   DeviceUse use;
-  std::int64_t activations = 0;
+  KeptActivations kept(schedule, costs.model.stages);
   for (const Op& op : schedule.workers[worker]) {
+    kept.step(op);
     if (!is_compute(op)) continue;
     use.busy += costs.compute(worker, op);
-    const std::int64_t bytes = costs.model.stages[op.stage].activation_bytes;
-    activations += op.kind == OpKind::kForward ? bytes : -bytes;
-    use.peak_activation_bytes = std::max(use.peak_activation_bytes, activations);
+    const bool split = splits_backwards(schedule.request.kind) && op.kind == OpKind::kBackward;
+    if (split) use.busy += costs.compute(worker, weights_of(op));
   }
+  use.peak_activation_bytes = kept.peak();
   use.resident_bytes = resident_bytes(schedule, schedule.device_of(worker), costs.model.stages);
   return use;
 }
@@ -64,6 +101,7 @@ TimingModel TimingModel::uniform(int stages, Tick forward, Tick backward, Tick u
   StageCost cost;
   cost.forward = forward;
   cost.backward = backward;
+  cost.weights = backward / 2;
   model.stages.assign(stages, cost);
   model.update = update;
   return model;
@@ -87,6 +125,10 @@ Timeline time_schedule(const Schedule& schedule, const TimingModel& model) {
   for (const std::vector<OpSpan>& spans : timeline.spans) {
     if (!spans.empty()) timeline.makespan = std::max(timeline.makespan, spans.back().end);
   }
+  timeline.weights = std::move(execution.weights);
+  for (const std::vector<FloatingOp>& weights : timeline.weights) {
+    if (!weights.empty()) timeline.makespan = std::max(timeline.makespan, weights.back().span.end);
+  }
   timeline.workers = device_uses(schedule, model);
   return timeline;
 }
@@ -94,9 +136,10 @@ Timeline time_schedule(const Schedule& schedule, const TimingModel& model) {
 Result<SteadyState> steady_state(ScheduleRequest request, const TimingModel& model) {
   // The first window has the filling in it and the last the draining. Where all meet at an update, the second one
   // already repeats for ever; updates that are local to a stage let the pipeline become steady more slowly. A
-  // synchronous window stands alone.
+  // synchronous window stands alone. Where work floats, two windows may take turns: their average counts.
   const int steady_from = request.kind == ScheduleKind::kPipedream2bw ? 6 : 2;
-  request.windows = is_asynchronous(request.kind) ? steady_from + 2 : 1;
+  const int measured = splits_backwards(request.kind) ? 2 : 1;
+  request.windows = is_asynchronous(request.kind) ? steady_from + measured + 1 : 1;
   request.first_window = 0;
   request.first_minibatch = 0;
   request.stop_after_rounds.reset();
@@ -105,8 +148,9 @@ Result<SteadyState> steady_state(ScheduleRequest request, const TimingModel& mod
   if (!schedule) return schedule.error();
   const Timeline timeline = time_schedule(*schedule, model);
   SteadyState steady;
-  steady.window = is_asynchronous(request.kind) ? end_of_update(*schedule, timeline, steady_from) -
-                                                      end_of_update(*schedule, timeline, steady_from - 1)
+  steady.window = is_asynchronous(request.kind) ? (end_of_update(*schedule, timeline, steady_from - 1 + measured) -
+                                                   end_of_update(*schedule, timeline, steady_from - 1)) /
+                                                      measured
                                                 : timeline.makespan;
   for (const DeviceUse& use : timeline.workers) steady.busy_ticks += use.busy;
   steady.busy_ticks /= request.windows;

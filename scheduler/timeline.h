@@ -13,10 +13,12 @@ namespace everstep::scheduler {
 // What one stage costs, for one minibatch or for good.
 struct StageCost {
   Tick forward = 1;
-  Tick backward = 2;
-  Tick transfer = 0;                  // of its output to the next stage, or of a gradient to the one before
-  Tick reduce = 0;                    // of its gradient to the owner, over all replicas
-  std::int64_t activation_bytes = 0;  // kept from forward to backward
+  Tick backward = 2;                    // all of it
+  Tick weights = 1;                     // the part of it that computes gradients of weights, where it is split
+  Tick transfer = 0;                    // of its output to the next stage, or of a gradient to the one before
+  Tick reduce = 0;                      // of its gradient to the owner, over all replicas
+  std::int64_t activation_bytes = 0;    // kept from forward to backward
+  std::int64_t weights_kept_bytes = 0;  // and from a split backward until its other half
   std::int64_t weight_bytes = 0;
   std::int64_t gradient_bytes = 0;
   std::int64_t optimizer_bytes = 0;  // kept by the owner only
@@ -29,19 +31,21 @@ struct TimingModel {
   Slowness slowness{};  // of forwards and backwards, by device
 
   // Equal stages on free links: what the drawings in docs/schedules.md use.
+  // Half of a backward is for the weights.
   static TimingModel uniform(int stages, Tick forward = 1, Tick backward = 2, Tick update = 0);
 };
 
 struct DeviceUse {
-  Tick busy = 0;  // forwards and backwards
-  std::int64_t peak_activation_bytes = 0;
-  std::int64_t resident_bytes = 0;  // weights, gradients, optimizer state
+  Tick busy = 0;                           // forwards and backwards
+  std::int64_t peak_activation_bytes = 0;  // whatever the costs: with split backwards the most that may have to wait
+  std::int64_t resident_bytes = 0;         // weights, gradients, optimizer state
 
   std::int64_t peak_bytes() const { return resident_bytes + peak_activation_bytes; }
 };
 
 struct Timeline {
-  std::vector<std::vector<OpSpan>> spans;  // parallel to Schedule::workers
+  std::vector<std::vector<OpSpan>> spans;        // parallel to Schedule::workers
+  std::vector<std::vector<FloatingOp>> weights;  // as in Execution
   Tick makespan = 0;
   std::vector<DeviceUse> workers;
 };

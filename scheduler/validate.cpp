@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 
+#include "scheduler/clock_checks.h"
 #include "scheduler/execution.h"
 #include "scheduler/version_checks.h"
 
@@ -15,6 +17,7 @@ namespace {
 
 bool belongs_to(const Schedule& schedule, int worker, const Op& op) {
   const int group = schedule.group_of(worker);
+  if (op.kind == OpKind::kBackwardWeights) return false;
   if (!is_compute(op)) {
     const auto& held = schedule.placement.stages_on(schedule.device_of(worker));
     return op.kind == OpKind::kUpdate || std::find(held.begin(), held.end(), op.stage) != held.end();
@@ -83,7 +86,8 @@ std::vector<Op> expected_meetings(const Schedule& schedule, int device) {
   for (const WindowSlice& slice : schedule.slices) {
     const int rounds = schedule.rounds_in(slice);
     for (int round = 0; round < rounds; ++round) {
-      const bool periodic = every > 0 && (round + 1) % every == 0 && round + 1 < rounds;
+      const bool periodic = every > 0 && (round + 1) % every == 0 && round + 1 < rounds &&
+                            round + 1 >= schedule.rounds_before_cut(slice.window);
       const bool at_the_stop = !slice.complete && round + 1 == rounds;
       if (periodic || at_the_stop) append(OpKind::kCapture, round, slice.window);
     }
@@ -94,12 +98,31 @@ std::vector<Op> expected_meetings(const Schedule& schedule, int device) {
   return expected;
 }
 
+// The meetings as the worker starts them. In clockwork the reduce of a capture waits for its turn, so captures that
+// follow each other count in the order of their turns.
+std::vector<Op> meetings_of(const Schedule& schedule, int worker) {
+  std::vector<Op> meetings;
+  for (const Op& op : schedule.workers[worker]) {
+    if (!is_compute(op)) meetings.push_back(op);
+  }
+  if (!is_clockwork(schedule.request.kind)) return meetings;
+  const auto is_capture = [](const Op& op) { return op.kind == OpKind::kCapture; };
+  for (auto begin = meetings.begin(); begin != meetings.end();) {
+    begin = std::find_if(begin, meetings.end(), is_capture);
+    const auto end = std::find_if_not(begin, meetings.end(), is_capture);
+    std::sort(begin, end, [](const Op& a, const Op& b) {
+      return std::tuple(a.window, a.round, -a.stage) < std::tuple(b.window, b.round, -b.stage);
+    });
+    begin = end;
+  }
+  return meetings;
+}
+
 Status check_meetings(const Schedule& schedule) {
   for (int worker = 0; worker < static_cast<int>(schedule.workers.size()); ++worker) {
     const std::vector<Op> expected = expected_meetings(schedule, schedule.device_of(worker));
     std::size_t next = 0;
-    for (const Op& op : schedule.workers[worker]) {
-      if (is_compute(op)) continue;
+    for (const Op& op : meetings_of(schedule, worker)) {
       if (next == expected.size()) return broken(at(worker, op) + " comes after the last expected collective");
       if (op != expected[next]) {
         return broken(at(worker, op) + " stands where " + to_string(expected[next]) +
@@ -180,6 +203,12 @@ InFlightLimits in_flight_limits(const Schedule& schedule) {
       return {depth / 2 + 1, depth + 2};
     case ScheduleKind::kInterleaved:
       return {2 * depth, 2 * (depth - 1) + (chunks - 1) * depth + 1};
+    case ScheduleKind::kClockwork:
+    case ScheduleKind::kClockworkSync: {
+      // A device runs a forward and a backward in turn, so the number on it is the average, and a half more or less.
+      const int per_pipeline = depth / schedule.placement.pipelines();
+      return {per_pipeline, (depth + per_pipeline) / 2};
+    }
     case ScheduleKind::kGpipe:
       break;
   }
@@ -199,6 +228,7 @@ Status validate(const Schedule& schedule) {
     return broken(at(hang->worker, hang->op) + " would hang, waiting " + hang->reason);
   }
   EVERSTEP_TRY(check_links(schedule));
+  EVERSTEP_TRY(check_clock(schedule));
   EVERSTEP_TRY(check_in_flight(schedule));
   return check_versions(schedule);
 }

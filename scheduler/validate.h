@@ -21,10 +21,10 @@ InFlightLimits in_flight_limits(const Schedule& schedule);
 //  - in order: on every directed link tensors are consumed in the order in which they are sent, and all members of a
 //    mirror group (over all groups) start their collectives in one order;
 //  - bounded: in-flight minibatches stay within in_flight_limits;
-//  - current: only round 0 of an asynchronous window may read weights of the version before, so at most one version
-//  lies
-//    between forward and backward; each gradient enters the update of its own window exactly once, with as many
-//    gradient buffers as the chunk has; captures hold exactly the rounds they name (see versions.h).
+//  - in time: ops of clockwork stand in the order of their slots, and each update in its place (see clockwork.h);
+//  - current: only the first rounds of an asynchronous window may read weights of the version before, so at most one
+//    version lies between forward and backward; each gradient enters the update of its own window exactly once, with as
+//    many gradient buffers as the chunk has; captures hold exactly the rounds they name (see versions.h).
 Status validate(const Schedule& schedule);
 
 }  // namespace everstep::scheduler

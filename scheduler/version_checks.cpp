@@ -8,14 +8,14 @@
 namespace everstep::scheduler {
 namespace {
 
-// Round 0 of a window that follows another without a drain may run on either side of the update; all else has one
-// version. PipeDream-2BW keeps two versions, and the one of the window must be among them.
+// The first rounds of a window that follows another without a drain may run on either side of the update; all else has
+// one version. PipeDream-2BW keeps two versions, and the one of the window must be among them.
 Status check_version(const Schedule& schedule, int worker, const Op& op, Version seen, Version in_memory) {
   if (schedule.request.kind == ScheduleKind::kPipedream2bw) {
     if (seen == in_memory || seen.next() == in_memory) return {};
     return broken(at(worker, op) + " reads version " + std::to_string(seen.value) + ", which is not kept there");
   }
-  const bool may_lag = op.round == 0 && !schedule.starts_drained(op.window);
+  const bool may_lag = op.round < schedule.lagging_rounds(op.window);
   if (seen.value == op.window || (may_lag && seen.value + 1 == op.window)) return {};
   return broken(at(worker, op) + " runs on version " + std::to_string(seen.value) + " of the weights");
 }
@@ -35,7 +35,7 @@ Status check_seen(const Schedule& schedule, const VersionTable& table) {
 
 Status check_buffers(const Schedule& schedule, const VersionTable& table) {
   for (const auto& [worker, stage] : table.doubly_buffered) {
-    if (schedule.two_windows_meet(stage)) continue;
+    if (schedule.two_windows_meet(schedule.device_of(worker), stage)) continue;
     return broken("stage " + std::to_string(stage) + " of worker " + std::to_string(worker) +
                   " runs a backward of the next window before the update, and has one gradient buffer only");
   }
@@ -54,8 +54,7 @@ Status check_sums(const Schedule& schedule, const VersionTable& table) {
   for (const auto& [key, count] : table.captured) {
     const auto& [window, round, stage] = key;
     const WindowSlice& slice = schedule.slices[window - schedule.request.first_window];
-    const int super_round = schedule.request.depth * schedule.request.width;
-    const int due = std::min(slice.end - slice.first, (round + 1) * super_round);
+    const int due = std::min(slice.end - slice.first, (round + 1) * super_round_size(schedule.request));
     if (count != due) {
       return broken("the capture after round " + std::to_string(round) + " of window " + std::to_string(window) +
                     " holds " + std::to_string(count) + " gradients of stage " + std::to_string(stage) + ", not " +

@@ -28,7 +28,8 @@ struct VersionTable {
   std::vector<Mismatch> mismatches;
 
   // Minibatch gradients that reached the owner in time: per (window, stage) for updates, per (window, round, stage) for
-  // captures. Gradients are kept in two buffers per chunk, by the parity of their window.
+  // captures. Gradients are kept in two buffers per chunk, by the parity of their window. Where backwards are split a
+  // gradient counts from its backward on: its other half is done before the buffer is looked at.
   std::map<std::tuple<std::int64_t, int>, int> applied;
   std::map<std::tuple<std::int64_t, int, int>, int> captured;
 

@@ -123,6 +123,17 @@ Table candidate_table(const PlanReport& report, std::size_t rows) {
   return table;
 }
 
+// How clockwork uses its devices: what the other kinds fix, a plan of this kind chooses.
+std::string clockwork_text(const Plan& plan) {
+  const int pipelines = plan.pipelines;
+  std::string text = "pipelines  " + std::to_string(pipelines) + ": a group has " + std::to_string(pipelines) +
+                     (pipelines == 1 ? " replica" : " replicas") + " of each stage, and at most " +
+                     std::to_string(plan.depth / pipelines) + " minibatches in flight at stage 0 of a pipeline\n";
+  if (plan.lag > 0)
+    text += "update     " + std::to_string(plan.lag) + " slots later than it could be, to hide reduces\n";
+  return text;
+}
+
 void print_people(const Request& request, const PlanReport& report, Streams& streams) {
   std::ostream& out = streams.out;
   const ModelProfile& profile = request.planning.profile;
@@ -137,8 +148,8 @@ void print_people(const Request& request, const PlanReport& report, Streams& str
       << fixed_text(chosen.busy, 3);
   if (profile.tokens_per_minibatch > 0)
     out << ", " << fixed_text(tokens_per_second(profile, report) / 1e3, 1) << " ktokens/s";
-  out << " (estimated)\n"
-      << "memory     " << fixed_text(to_gib(chosen.peak_bytes), 2)
+  out << " (estimated)\n" << (is_clockwork(plan.kind) ? clockwork_text(plan) : "");
+  out << "memory     " << fixed_text(to_gib(chosen.peak_bytes), 2)
       << " GiB on the fullest worker, guard copies not counted\n"
       << "survives   " << survival_text(*chosen.survives, too_many(plan)) << "\n"
       << "spares     " << (plan.spares.empty() ? "none" : "workers " + list_workers(plan.spares)) << "\n";
@@ -157,6 +168,7 @@ Json candidate_json(const Candidate& candidate) {
   Json json = Json::object();
   json.set("kind", to_string(candidate.kind));
   json.set("depth", candidate.depth).set("pipelines", candidate.pipelines).set("width", candidate.width);
+  if (is_clockwork(candidate.kind)) json.set("lag", candidate.lag);
   json.set("fits", candidate.fits).set("peak_bytes", candidate.peak_bytes);
   if (candidate.fits) json.set("window_ms", to_ms(candidate.window_time)).set("busy", candidate.busy);
   if (candidate.moved_bytes) json.set("moved_bytes", *candidate.moved_bytes);

@@ -31,6 +31,7 @@ struct Request {
   scheduler::ScheduleRequest schedule;
   Tick forward = 1;
   Tick backward = 2;
+  Tick weights = 1;
   Tick update = 1;
   int columns = 0;
   bool ops = false;
@@ -64,6 +65,8 @@ Request read_request(const Config& config, Outcome& failure) {
   schedule.chunks_per_device = integer("chunks", 1, kMost);
   schedule.windows = integer("windows", 1, kMost);
   schedule.preload = integer("preload", 1, 2);
+  schedule.pipelines = integer("pipelines", 0, kMost);
+  schedule.lag = integer("lag", 0, kMost);
   schedule.first_minibatch = integer("first-minibatch", 0, kMost);
   schedule.capture_every_rounds = integer("capture-every", 0, kMost);
   if (config.is_set("stop-after-rounds")) schedule.stop_after_rounds = integer("stop-after-rounds", 1, kMost);
@@ -71,6 +74,7 @@ Request read_request(const Config& config, Outcome& failure) {
   if (config.is_set("window")) schedule.window = integer("window", 1, kMost);
   request.forward = integer("forward", 1, kMost);
   request.backward = integer("backward", 1, kMost);
+  request.weights = config.is_set("weights") ? integer("weights", 0, request.backward) : request.backward / 2;
   request.update = integer("update", 0, kMost);
   request.columns = integer("columns", 10, 10'000);
   request.ops = values.flag("ops");
@@ -96,8 +100,9 @@ Result<Drawn> make_drawn(const Request& request) {
   if (!schedule) return schedule.error();
   const Status valid = validate(*schedule);
   if (!valid) return Error{ErrorCode::kInternal, valid.error().message, "please report it"};
-  const TimingModel model =
+  TimingModel model =
       TimingModel::uniform(schedule->placement.stages(), request.forward, request.backward, request.update);
+  for (scheduler::StageCost& stage : model.stages) stage.weights = request.weights;
   const auto steady = steady_state(request.schedule, model);
   if (!steady) return steady.error();
   Timeline timeline = time_schedule(*schedule, model);
@@ -106,17 +111,24 @@ Result<Drawn> make_drawn(const Request& request) {
 
 // What does not fit together is wrong usage as soon as one part of it stood on the command line.
 Failure shape_failure(const Config& config, const Error& error) {
-  for (const char* option : {"schedule", "depth", "width", "window", "chunks", "first-minibatch"}) {
+  for (const char* option : {"schedule", "depth", "pipelines", "width", "window", "lag", "chunks", "first-minibatch"}) {
     if (config.setting(option).source == Source::kFlag) return config.blame(option, error);
   }
   return error;
 }
 
-// One character per common unit of forward and backward, but at most four for the shorter of them.
+// One character per common unit of forward and backward (and of its halves), but at most four for the shortest of them.
 Tick ticks_per_column(const Request& request) {
   constexpr Tick kMostColumns = 4;
-  const Tick shorter = std::min(request.forward, request.backward);
-  return std::max(std::gcd(request.forward, request.backward), (shorter + kMostColumns - 1) / kMostColumns);
+  Tick shortest = std::min(request.forward, request.backward);
+  Tick unit = std::gcd(request.forward, request.backward);
+  if (splits_backwards(request.schedule.kind)) {
+    for (const Tick half : {request.weights, request.backward - request.weights}) {
+      unit = std::gcd(unit, half);
+      if (half > 0) shortest = std::min(shortest, half);
+    }
+  }
+  return std::max(unit, (shortest + kMostColumns - 1) / kMostColumns);
 }
 
 std::string summary_text(const Drawn& drawn) {
@@ -144,7 +156,7 @@ Json summary_json(const Drawn& drawn) {
   Json json = Json::object();
   json.set("kind", to_string(request.kind)).set("depth", request.depth);
   json.set("pipelines", drawn.schedule.placement.pipelines()).set("width", request.width);
-  json.set("window", request.window).set("windows", request.windows);
+  json.set("window", request.window).set("windows", request.windows).set("lag", request.lag);
   json.set("makespan_ticks", drawn.timeline.makespan).set("busy", busy_share(drawn.timeline));
   json.set("steady_window_ticks", drawn.steady.window).set("steady_busy", drawn.steady.busy());
   json.set("in_flight_first_stage", peak.per_first_stage).set("in_flight_device", peak.per_device);
@@ -226,7 +238,9 @@ Command schedule_command() {
   spec.summary = "Draw who does what when";
   spec.text =
       "Makes a schedule for equal stages on free links and draws its timeline: one row per device, a digit for the "
-      "forward and a letter for the backward of a minibatch, U for an update, a dot for waiting. Below stand the "
+      "forward and a letter for the backward of a minibatch, U for an update, a dot for waiting. Where backwards are "
+      "split, a small letter is the gradient of the input, and its capital letter those of the weights. Below stand "
+      "the "
       "share of busy time, the time of one window, the minibatches in flight and how many met two weight versions.";
   spec.examples = {"everstep schedule --depth=8 --schedule=amdp --svg=amdp.svg --trace=amdp.json",
                    "everstep schedule --depth=4 --window=6 --windows=3 --ops", "everstep schedule --compare"};
@@ -237,6 +251,10 @@ Command schedule_command() {
        .help = comma_list(kind_names()),
        .called_elsewhere = {"kind"}},
       {.name = "depth", .value_name = "D", .default_text = "8", .help = "Devices of one group"},
+      {.name = "pipelines",
+       .value_name = "P",
+       .default_text = "0",
+       .help = "Pipelines over these devices, clockwork only; 0 for half as many, or one if the depth is odd"},
       {.name = "width", .value_name = "W", .default_text = "1", .help = "Groups"},
       {.name = "window", .value_name = "M", .help = "Minibatches per update over all groups; if not set, 4 D W"},
       {.name = "windows", .value_name = "N", .default_text = "2", .help = "Windows to run"},
@@ -245,11 +263,18 @@ Command schedule_command() {
        .value_name = "N",
        .default_text = "2",
        .help = "Forwards before a round's last backward, 1 or 2"},
+      {.name = "lag",
+       .value_name = "SLOTS",
+       .default_text = "0",
+       .help = "How much later the update stands than it could, clockwork only"},
       {.name = "first-minibatch", .value_name = "N", .default_text = "0", .help = "Where the first window is resumed"},
       {.name = "stop-after-rounds", .value_name = "N", .help = "Drain after so many super-rounds of the last window"},
       {.name = "capture-every", .value_name = "N", .default_text = "0", .help = "Rounds between captures; 0 for none"},
       {.name = "forward", .value_name = "TICKS", .default_text = "1", .help = "Time of a forward"},
       {.name = "backward", .value_name = "TICKS", .default_text = "2", .help = "Time of a backward"},
+      {.name = "weights",
+       .value_name = "TICKS",
+       .help = "Part of it for the gradients of weights, which clockwork computes later; if not set, half of it"},
       {.name = "update", .value_name = "TICKS", .default_text = "1", .help = "Time of an update"},
       {.name = "columns", .value_name = "N", .default_text = "160", .help = "Characters to draw at most"},
       {.name = "svg", .value_name = "FILE", .help = "Also write a picture", .command_line_only = true},

@@ -275,7 +275,8 @@ std::vector<OptionSpec> wish_options() {
   return {
       {.name = "schedule",
        .value_name = "KIND",
-       .help = "amdp, amdp-sync, 1f1b, two-directions, gpipe or interleaved; if not set, the fastest",
+       .help = "amdp, amdp-sync, 1f1b, two-directions, gpipe or interleaved; if not set, the fastest. everstep plan "
+               "also knows clockwork and clockwork-sync",
        .on_resume = OnResume::kMayChange,
        .called_elsewhere = {"kind"}},
       {.name = "depth",

@@ -31,8 +31,8 @@ Status read_milliseconds(const JsonReader& object, std::string_view name, Tick& 
 }
 
 Status append_blocks(const JsonReader& object, ModelProfile& profile) {
-  EVERSTEP_TRY(
-      object.only({"name", "repeat", "parameters", "activation_bytes", "output_bytes", "forward_ms", "backward_ms"}));
+  EVERSTEP_TRY(object.only(
+      {"name", "repeat", "parameters", "activation_bytes", "output_bytes", "forward_ms", "backward_ms", "weights_ms"}));
   BlockProfile block;
   const auto name = object.text_at("name");
   if (!name) return name.error();
@@ -41,6 +41,8 @@ Status append_blocks(const JsonReader& object, ModelProfile& profile) {
   EVERSTEP_TRY(read_integer(object, "output_bytes", block.output_bytes));
   EVERSTEP_TRY(read_milliseconds(object, "forward_ms", block.forward));
   EVERSTEP_TRY(read_milliseconds(object, "backward_ms", block.backward));
+  block.weights = block.backward / 2;
+  if (object.has("weights_ms")) EVERSTEP_TRY(read_milliseconds(object, "weights_ms", block.weights));
   std::int64_t repeat = 1;
   if (object.has("repeat")) {
     const auto read = object.integer_at("repeat", 1, kMostRepeats);

@@ -32,13 +32,12 @@ trainer::EmulatedTimes share_of(const Emulation& emulation, double share) {
 // The copies that checkpoints are written from, on the worker with most of them: owners' state, and in an asynchronous
 // pipeline the weights before.
 std::int64_t staging_bytes(const Plan& plan, const scheduler::ModelProfile& profile) {
-  const auto placement = Placement::make(plan.kind, plan.depth);
-  EVERSTEP_CHECK(placement.ok(), "a plan that was made has a placement");
+  const Placement placement = placement_of(plan);
   const int weight_versions = is_asynchronous(plan.kind) ? 2 : 1;
   std::vector<std::int64_t> bytes(plan.depth);
-  for (int stage = 0; stage < placement->stages(); ++stage) {
+  for (int stage = 0; stage < placement.stages(); ++stage) {
     const scheduler::StageCost cost = stage_cost(profile, plan.cuts[stage], plan.cuts[stage + 1]);
-    bytes[placement->owner_of(stage)] += weight_versions * cost.weight_bytes + cost.optimizer_bytes;
+    bytes[placement.owner_of(stage)] += weight_versions * cost.weight_bytes + cost.optimizer_bytes;
   }
   return *std::max_element(bytes.begin(), bytes.end());
 }

@@ -154,6 +154,10 @@ TrainRequest read_train_request(const Config& config, std::int64_t host_memory_b
   const Device reckoned = device.is_host() ? cpu_device(host_memory_bytes / request.workers) : gpu_device();
   PlanRequest plan = read_plan_request(config, reckoned, kMostLocalWorkers, failure);
   if (failure) return request;
+  if (plan.wishes.kind && !is_trainable(*plan.wishes.kind)) {
+    failure = config.reject("schedule", "can be drawn and planned with, but workers cannot run it", "use amdp");
+    return request;
+  }
   request.plan = std::move(plan.wishes);
   request.pipelines = reader.wish("pipelines");
   request.shapes = reader.shapes(request.plan.kind);

@@ -9,13 +9,13 @@
 namespace everstep::scheduler {
 namespace {
 
-constexpr double kMargin = 24;
-constexpr double kLabels = 56;
-constexpr double kHeader = 96;
+constexpr double kPageMargin = 24;
+constexpr double kAxisLabels = 56;
+constexpr double kPageHeader = 96;
 constexpr double kPanel = 220;
 constexpr double kWorkersPanel = 130;
 constexpr double kGap = 46;
-constexpr TextStyle kLegendText{12, kInk, Anchor::kStart, false};
+constexpr TextStyle kSmallText{12, kInk, Anchor::kStart, false};
 
 struct TimeUnit {
   std::string_view name;
@@ -48,15 +48,15 @@ class GoodputPicture {
         curves_(curves),
         drawing_(drawing),
         seconds_(static_cast<double>(trace.duration_ms) / 1000),
-        goodput_{kHeader, kPanel, lowest_goodput(), 1},
+        goodput_{kPageHeader, kPanel, lowest_goodput(), 1},
         workers_{goodput_.bottom() + kGap, kWorkersPanel, 0, std::max(1.0, 1.1 * trace.max_workers())},
-        legend_(legend_layout(legend_names(), drawing.width - 2 * kMargin, kLegendText)),
-        picture_(drawing.width, workers_.bottom() + kTimeAxisHeight + legend_.back().y + kLegendLine + kMargin / 2,
+        legend_(legend_layout(legend_names(), drawing.width - 2 * kPageMargin, kSmallText)),
+        picture_(drawing.width, workers_.bottom() + kTimeAxisHeight + legend_.back().y + kLegendLine + kPageMargin / 2,
                  drawing.title, drawing.note) {}
 
   std::string draw() && {
-    picture_.text({kMargin, 34}, drawing_.title, {20, kInk, Anchor::kStart, true});
-    picture_.text({kMargin, 56}, drawing_.note, {13, kMutedInk});
+    picture_.text({kPageMargin, 34}, drawing_.title, {20, kInk, Anchor::kStart, true});
+    picture_.text({kPageMargin, 56}, drawing_.note, {13, kMutedInk});
     const TimeUnit unit = unit_of(seconds_);
     const double pixels_per_unit = (x_of(seconds_) - x_of(0)) / seconds_ * unit.seconds;
     draw_time_axis(picture_, {x_of(0), x_of(seconds_), workers_.bottom(), goodput_.top, pixels_per_unit, unit.name});
@@ -70,8 +70,8 @@ class GoodputPicture {
 
  private:
   double x_of(double seconds) const {
-    const double left = kMargin + kLabels;
-    return left + (drawing_.width - kMargin - left) * seconds / seconds_;
+    const double left = kPageMargin + kAxisLabels;
+    return left + (drawing_.width - kPageMargin - left) * seconds / seconds_;
   }
 
   // The curves fill the panel, which ends at a round number.
@@ -86,7 +86,7 @@ class GoodputPicture {
 
   void draw_scale(const Panel& panel, std::string_view name) {
     const double step = nice_step((panel.high - panel.low) / 5);
-    picture_.text({kMargin, panel.top - 12}, name, {12, kInk, Anchor::kStart, true});
+    picture_.text({kPageMargin, panel.top - 12}, name, {12, kInk, Anchor::kStart, true});
     for (int i = 0; panel.low + i * step <= panel.high + 1e-9; ++i) {
       const double value = panel.low + i * step;
       const double y = panel.y_of(value);
@@ -134,14 +134,14 @@ class GoodputPicture {
   void draw_legend() {
     const std::vector<std::string> names = legend_names();
     for (std::size_t i = 0; i < names.size(); ++i) {
-      const Point corner{kMargin + legend_[i].x, workers_.bottom() + kTimeAxisHeight + legend_[i].y};
+      const Point corner{kPageMargin + legend_[i].x, workers_.bottom() + kTimeAxisHeight + legend_[i].y};
       if (i < curves_.size()) {
         picture_.line({corner.x, corner.y + 7}, {corner.x + kLegendSample, corner.y + 7},
                       {tone_of(static_cast<int>(i)), 2.5});
       } else {
         picture_.box({corner.x, corner.y, kLegendSample, 14}, kWorkersHue.tint);
       }
-      picture_.text({corner.x + kLegendSample + 6, corner.y + 11}, names[i], kLegendText);
+      picture_.text({corner.x + kLegendSample + 6, corner.y + 11}, names[i], kSmallText);
     }
   }
 

@@ -30,10 +30,11 @@ class Lanes {
   int of(const Op& op) const { return are_pipelines_ ? schedule_.pipeline_of(op) : op.stage / schedule_.depth(); }
   int named() const { return std::min<int>(count_, kHues.size()); }
   std::string name(int lane) const {
-    constexpr const char* kKinds = "forward, backward";
-    if (count_ == 1) return kKinds;
+    const bool splits = splits_backwards(schedule_.request.kind);
+    const std::string kinds = splits ? "forward, backward, gradients of weights" : "forward, backward";
+    if (count_ == 1) return kinds;
     const std::string name = (are_pipelines_ ? "pipeline " : "chunk ") + std::to_string(lane);
-    if (lane == 0) return name + ": " + kKinds;
+    if (lane == 0) return name + ": " + kinds;
     return name + (count_ > named() && lane + 1 == named() ? "; then colours repeat" : "");
   }
 
@@ -128,7 +129,19 @@ class TimelinePicture {
         if (is_compute(op) == marks) continue;
         marks ? draw_mark(op, spans[i], y) : draw_compute(op, spans[i], y);
       }
+      if (marks) continue;
+      for (const FloatingOp& weights : timeline_.weights[worker]) draw_compute(weights.op, weights.span, y);
     }
+  }
+
+  static Box inner_of(const Box& box) {
+    constexpr double kEdge = 5;
+    return {box.x, box.y + kEdge, box.width, box.height - 2 * kEdge};
+  }
+
+  static std::string_view name_of(OpKind kind) {
+    if (kind == OpKind::kForward) return "forward";
+    return kind == OpKind::kBackward ? "backward" : "gradients of weights";
   }
 
   std::string when(const OpSpan& span) const {
@@ -139,13 +152,16 @@ class TimelinePicture {
     const double begin = layout_.x_of(span.begin);
     const double end = layout_.x_of(span.end);
     if (begin == end) return;
-    const bool forward = op.kind == OpKind::kForward;
-    const std::string number = std::to_string(op.round * schedule_.depth() + op.minibatch);
+    const std::string number = std::to_string(op.round * schedule_.placement.round_size() + op.minibatch);
     const Hue& colours = hue(lanes_.of(op));
-    picture_.box({begin + 0.5, y, std::max(end - begin - 1, 0.5), kRow}, forward ? colours.tint : colours.tone, 2,
-                 (forward ? "forward of minibatch " : "backward of minibatch ") + number + ", window " +
-                     std::to_string(op.window) + ", round " + std::to_string(op.round) + ", stage " +
-                     std::to_string(op.stage) + ", pipeline " + std::to_string(schedule_.pipeline_of(op)) + when(span));
+    // What is left of a split backward is dark at its upper and lower edge only.
+    const bool weights = op.kind == OpKind::kBackwardWeights;
+    const Box box{begin + 0.5, y, std::max(end - begin - 1, 0.5), kRow};
+    if (weights) picture_.box(box, colours.tone, 2);
+    picture_.box(weights ? inner_of(box) : box, op.kind == OpKind::kBackward ? colours.tone : colours.tint, 2,
+                 std::string(name_of(op.kind)) + " of minibatch " + number + ", window " + std::to_string(op.window) +
+                     ", round " + std::to_string(op.round) + ", stage " + std::to_string(op.stage) + ", pipeline " +
+                     std::to_string(schedule_.pipeline_of(op)) + when(span));
     // Equal boxes get equal letters: the size that fits the longest number of the window.
     const std::string longest = std::to_string(schedule_.request.window / schedule_.request.width);
     for (const double size : {12.0, 10.0, 8.5}) {
@@ -223,6 +239,10 @@ class TimelinePicture {
     if (index < lanes_.named()) {
       picture_.box({corner.x, corner.y, kHalf - 0.5, kHeight}, hue(index).tint, 2);
       picture_.box({corner.x + kHalf + 0.5, corner.y, kHalf - 0.5, kHeight}, hue(index).tone, 2);
+      // The right half shows both halves of a split backward.
+      if (splits_backwards(schedule_.request.kind)) {
+        picture_.box({corner.x + 1.5 * kHalf, corner.y + 3, kHalf / 2, kHeight - 6}, hue(index).tint, 1);
+      }
     } else if (name == "idle") {
       picture_.frame({corner.x, corner.y, kLegendSample, kHeight}, {kRule, 0.75});
     } else if (name == "update") {

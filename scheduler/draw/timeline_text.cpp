@@ -19,8 +19,11 @@ class Alphabet {
   char update() const { return digits_ ? 'U' : '#'; }
   char compute(const Op& op, int running_minibatch) const {
     const bool forward = op.kind == OpKind::kForward;
+    const bool weights = op.kind == OpKind::kBackwardWeights;
+    if (weights && !digits_) return '+';
     if (modulus_ == 0) return forward ? '>' : '<';
     const int index = running_minibatch % modulus_;
+    if (weights) return static_cast<char>('A' + index);
     const char first = forward ? (digits_ ? '0' : 'A') : 'a';
     return static_cast<char>(first + index);
   }
@@ -48,23 +51,26 @@ Tick columns_before(Tick tick, Tick ticks_per_column) {
   return (tick - ticks_per_column / 2 + ticks_per_column - 1) / ticks_per_column;
 }
 
-std::string draw_row(const Schedule& schedule, int worker, const std::vector<OpSpan>& spans, Tick ticks_per_column,
+std::string draw_row(const Schedule& schedule, int worker, const Timeline& timeline, Tick ticks_per_column,
                      int columns) {
   const Alphabet alphabet(schedule.depth());
   const std::vector<int> starts = slice_starts(schedule, schedule.group_of(worker));
   std::string row(columns, '.');
-  for (std::size_t i = 0; i < spans.size(); ++i) {
-    const Op& op = schedule.workers[worker][i];
+  const auto draw = [&](const Op& op, const OpSpan& span) {
     char symbol = alphabet.update();
-    if (is_compute(op)) {
-      // A round that is not the last is full, so the rounds before this one hold `depth` minibatches each.
-      const int before = starts[op.window - schedule.request.first_window] + op.round * schedule.depth();
+    if (is_of_minibatch(op)) {
+      // A round that is not the last is full, so the rounds before this one have the same size.
+      const int before = starts[op.window - schedule.request.first_window] + op.round * schedule.placement.round_size();
       symbol = alphabet.compute(op, before + op.minibatch);
     }
-    const Tick begin = std::min<Tick>(columns, columns_before(spans[i].begin, ticks_per_column));
-    const Tick end = std::min<Tick>(columns, columns_before(spans[i].end, ticks_per_column));
+    const Tick begin = std::min<Tick>(columns, columns_before(span.begin, ticks_per_column));
+    const Tick end = std::min<Tick>(columns, columns_before(span.end, ticks_per_column));
     std::fill(row.begin() + begin, row.begin() + end, symbol);
+  };
+  for (std::size_t i = 0; i < timeline.spans[worker].size(); ++i) {
+    draw(schedule.workers[worker][i], timeline.spans[worker][i]);
   }
+  for (const FloatingOp& weights : timeline.weights[worker]) draw(weights.op, weights.span);
   return row;
 }
 
@@ -101,8 +107,7 @@ std::string draw_text(const Schedule& schedule, const Timeline& timeline, const 
   };
   add_line("t", draw_axis(columns));
   for (int worker = 0; worker < workers; ++worker) {
-    add_line(label_of(schedule, worker),
-             draw_row(schedule, worker, timeline.spans[worker], drawing.ticks_per_column, columns));
+    add_line(label_of(schedule, worker), draw_row(schedule, worker, timeline, drawing.ticks_per_column, columns));
   }
   if (columns < wanted) {
     text += "(cut after " + std::to_string(columns) + " of " + std::to_string(wanted) + " columns)\n";

@@ -20,10 +20,11 @@ struct TextDrawing {
 //   dev1 .0123.bbaaddcc45
 //
 // A digit is a forward and a letter a backward of the same minibatch (0 and a, 1 and b, …), repeated over its length;
-// 'U' is an update and '.' waiting. Names run on through rounds and windows and start again after the largest multiple
-// of the depth that is at most 10. Deeper pipelines have capital letters for forwards, small ones for backwards and '#'
-// for updates; beyond depth 26 all forwards are '>' and all backwards '<'. Updates without a cost do not show. What
-// exceeds `max_columns` is cut, and a last line says how much that is. Ends with a newline.
+// where backwards are split, the capital letter is what is left of one (0, a and A, …). 'U' is an update and '.'
+// waiting. Names run on through rounds and windows and start again after the largest multiple of the depth that is at
+// most 10. Deeper pipelines have capital letters for forwards, small ones for backwards and '#' for updates, and '+'
+// for what is left of a split backward; beyond depth 26 all forwards are '>' and all backwards '<'. Updates without a
+// cost do not show. What exceeds `max_columns` is cut, and a last line says how much that is. Ends with a newline.
 std::string draw_text(const Schedule& schedule, const Timeline& timeline, const TextDrawing& drawing = {});
 
 }  // namespace everstep::scheduler

@@ -53,7 +53,7 @@ class TraceText {
     const auto kind = static_cast<std::size_t>(op.kind);
     const bool slice = is_of_minibatch(op) || op.kind == OpKind::kUpdate;
     std::string name(1, kOpLetters[kind]);
-    if (is_of_minibatch(op)) name += std::to_string(op.round * schedule_.depth() + op.minibatch);
+    if (is_of_minibatch(op)) name += std::to_string(op.round * schedule_.placement.round_size() + op.minibatch);
     Members members = event(name, slice ? "X" : "i", worker);
     members.add("cat", kCategories[kind]).add("ts", microseconds(span.begin));
     if (slice) members.add("dur", microseconds(span.end - span.begin));
@@ -107,6 +107,7 @@ std::string draw_trace(const Schedule& schedule, const Timeline& timeline, doubl
     for (std::size_t i = 0; i < schedule.workers[worker].size(); ++i) {
       text.add_op(worker, schedule.workers[worker][i], timeline.spans[worker][i]);
     }
+    for (const FloatingOp& weights : timeline.weights[worker]) text.add_op(worker, weights.op, weights.span);
   }
   return std::move(text).take();
 }

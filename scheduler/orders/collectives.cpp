@@ -21,7 +21,7 @@ std::vector<Mark> marks_of(const Schedule& schedule) {
     if (last_round < 0) continue;
     // A cut after a window's last round is the live checkpoint of the update that follows, so it needs no capture.
     for (int round = every - 1; every > 0 && round < last_round; round += every) {
-      marks.push_back({OpKind::kCapture, index, round});
+      if (round + 1 >= schedule.rounds_before_cut(slice.window)) marks.push_back({OpKind::kCapture, index, round});
     }
     marks.push_back({slice.complete ? OpKind::kStartReduce : OpKind::kCapture, index, last_round});
   }
@@ -55,24 +55,42 @@ class LastBackwards {
   std::vector<std::vector<int>> last_;
 };
 
+// A collective, and how many of the device's other ops come before it.
+struct Placed {
+  int place = 0;
+  Op op;
+};
+
+std::vector<Placed> collectives_of(const Schedule& schedule, int device, const std::vector<Op>& ops) {
+  const LastBackwards last(schedule, ops);
+  const bool captures_wait = !is_clockwork(schedule.request.kind);
+  const std::vector<int>& stages = schedule.placement.stages_on(device);
+  std::vector<Placed> all;
+  int earliest = 0;
+  for (const Mark& mark : marks_of(schedule)) {
+    const bool capture = mark.kind == OpKind::kCapture;
+    for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
+      const int own = last.at(mark.slice, mark.round, *stage) + 1;
+      earliest = std::max(earliest, own);
+      all.push_back({captures_wait || !capture ? earliest : own,
+                     {mark.kind, *stage, 0, capture ? mark.round : 0, schedule.slices[mark.slice].window}});
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Placed& a, const Placed& b) { return a.place < b.place; });
+  return all;
+}
+
 }  // namespace
 
 std::vector<Op> with_collectives(const Schedule& schedule, int device, const std::vector<Op>& ops) {
-  const LastBackwards last(schedule, ops);
-  const std::vector<int>& stages = schedule.placement.stages_on(device);
+  const std::vector<Placed> collectives = collectives_of(schedule, device, ops);
   std::vector<Op> result;
-  result.reserve(ops.size() + stages.size() * schedule.slices.size());
+  result.reserve(ops.size() + collectives.size());
   int copied = 0;
-  for (const Mark& mark : marks_of(schedule)) {
-    for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
-      const int needed = last.at(mark.slice, mark.round, *stage) + 1;
-      if (needed > copied) {
-        result.insert(result.end(), ops.begin() + copied, ops.begin() + needed);
-        copied = needed;
-      }
-      const int round = mark.kind == OpKind::kCapture ? mark.round : 0;
-      result.push_back({mark.kind, *stage, 0, round, schedule.slices[mark.slice].window});
-    }
+  for (const Placed& collective : collectives) {
+    result.insert(result.end(), ops.begin() + copied, ops.begin() + collective.place);
+    copied = collective.place;
+    result.push_back(collective.op);
   }
   result.insert(result.end(), ops.begin() + copied, ops.end());
   return result;

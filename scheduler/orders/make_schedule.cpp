@@ -22,6 +22,9 @@ OrderGenerator generator_of(const ScheduleRequest& request, const Placement& pla
       return interleaved_generator(placement);
     case ScheduleKind::kPipedream2bw:
       return pipedream_2bw_generator(placement);
+    case ScheduleKind::kClockwork:
+    case ScheduleKind::kClockworkSync:
+      return clockwork_generator(placement, request.lag);
   }
   EVERSTEP_CHECK(false, "a schedule kind without a generator");
 }
@@ -63,7 +66,7 @@ Op MinibatchNames::op(const OrderStep& step) const {
 Result<Schedule> make_schedule(const ScheduleRequest& request) {
   auto slices = slices_of(request);
   if (!slices) return slices.error();
-  auto placement = Placement::make(request.kind, request.depth, request.chunks_per_device);
+  auto placement = placement_of(request);
   if (!placement) return placement.error();
   Schedule schedule{request, *placement, *slices, {}};
   const OrderGenerator generate = generator_of(request, schedule.placement);

@@ -17,7 +17,8 @@
 // wait for it.
 namespace everstep::scheduler {
 
-// What one group runs of one window: how many minibatches it has in each round (depth, but perhaps fewer in the last).
+// What one group runs of one window: how many minibatches it has in each round (round_size(), but perhaps fewer in the
+// last).
 struct WindowWork {
   std::int64_t window = 0;
   std::vector<int> rounds;
@@ -40,6 +41,7 @@ OrderGenerator two_directions_generator(const Placement& placement);
 OrderGenerator gpipe_generator(const Placement& placement);
 OrderGenerator interleaved_generator(const Placement& placement);
 OrderGenerator pipedream_2bw_generator(const Placement& placement);
+OrderGenerator clockwork_generator(const Placement& placement, int lag);
 
 // A forward or backward while an order is being found; `minibatch` counts through the whole order.
 struct OrderStep {

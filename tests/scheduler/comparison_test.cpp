@@ -32,6 +32,8 @@ TEST(Comparison, AgreesWithTheKnownBubbles) {
       EXPECT_NEAR(busy(ScheduleKind::kGpipe), minibatches / (minibatches + depth - 1), 1e-12);
       EXPECT_NEAR(busy(ScheduleKind::kInterleaved), 2 * minibatches / (2 * minibatches + depth - 1), 1e-12);
       EXPECT_NEAR(busy(ScheduleKind::kPipedream2bw), 1, 1e-12);
+      EXPECT_NEAR(busy(ScheduleKind::kClockwork), 1, 1e-12);
+      EXPECT_GT(busy(ScheduleKind::kClockworkSync), busy(ScheduleKind::kOneFOneB));
     }
   }
 }
@@ -42,6 +44,7 @@ TEST(Comparison, CountsActivationsByTheirShareOfTheModel) {
   EXPECT_EQ(activations(ScheduleKind::kAmdp), 8);
   EXPECT_EQ(activations(ScheduleKind::kOneFOneB), 8);
   EXPECT_EQ(activations(ScheduleKind::kGpipe), 32);
+  EXPECT_EQ(activations(ScheduleKind::kClockwork), 8 / 2 + 2);
   EXPECT_EQ(activations(ScheduleKind::kInterleaved), 8 + 3.5);
 }
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include "scheduler/clockwork.h"
 #include "scheduler/schedule.h"
 #include "scheduler/validate.h"
 #include "scheduler/versions.h"
@@ -29,12 +30,13 @@ std::vector<Op> up_to_the_stop(std::vector<Op> ops, const ScheduleRequest& reque
 }
 
 // Compares the list made for each stop with the one that a worker has in hand when it is told to stop.
-void expect_drained_lists_are_filtered_ones(ScheduleKind kind, int depth, int width) {
+void expect_drained_lists_are_filtered_ones(ScheduleKind kind, int depth, int width, int pipelines = 0) {
   const int super_round = depth * width;
   for (const int window : {2 * super_round, 2 * super_round + 1, 4 * super_round - 1}) {
     for (const int first : {0, 1, super_round}) {
       ScheduleRequest request = request_of(kind, depth, width, window, 1 + first % 2);
       request.first_minibatch = first;
+      request.pipelines = pipelines;
       request.capture_every_rounds = first % 3;
       const Schedule undrained = make_schedule(request).value();
       for (int stop = 1; stop <= 4; ++stop) {
@@ -42,7 +44,7 @@ void expect_drained_lists_are_filtered_ones(ScheduleKind kind, int depth, int wi
         const Schedule drained = make_schedule(request).value();
         const bool complete = drained.slices.back().complete;
         for (int worker = 0; worker < super_round; ++worker) {
-          const int rounds = complete ? window : stop;
+          const int rounds = complete ? window : drained.rounds_in(drained.slices.back());
           ASSERT_EQ(up_to_the_stop(drained.workers[worker], request, rounds),
                     up_to_the_stop(undrained.workers[worker], request, rounds))
               << describe(request) << " worker " << worker;
@@ -66,6 +68,38 @@ TEST(Drain, RunsTheUndrainedListWithoutTheLaterRoundsInTwoDirections) {
     for (int width = 1; width <= 2; ++width) {
       expect_drained_lists_are_filtered_ones(ScheduleKind::kTwoDirections, depth, width);
       if (HasFailure()) return;
+    }
+  }
+}
+
+TEST(Drain, RunsTheUndrainedListOfClockworkWhateverItsPipelines) {
+  for (int depth = 1; depth <= 12; ++depth) {
+    for (const int pipelines : clockwork_pipelines(depth)) {
+      for (int width = 1; width <= 2; ++width) {
+        expect_drained_lists_are_filtered_ones(ScheduleKind::kClockwork, depth, width, pipelines);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+// A minibatch that began on the old weights would be begun again on the new ones.
+TEST(Drain, OfClockworkWaitsForAllThatBeganBeforeTheUpdate) {
+  for (int depth = 1; depth <= 8; ++depth) {
+    for (const int pipelines : clockwork_pipelines(depth)) {
+      ScheduleRequest request = request_of(ScheduleKind::kClockwork, depth, 1, 4 * depth, 2);
+      request.pipelines = pipelines;
+      request.stop_after_rounds = 1;
+      const Schedule schedule = make_schedule(request).value();
+      EXPECT_EQ(schedule.rounds_in(schedule.slices.back()), schedule.rounds_before_cut(1)) << describe(request);
+      request.stop_after_rounds.reset();
+      const Schedule whole = make_schedule(request).value();
+      for (const std::vector<Op>& ops : whole.workers) {
+        const auto update = std::find(ops.begin(), ops.end(), update_of(0));
+        for (auto op = ops.begin(); op != update; ++op) {
+          EXPECT_TRUE(op->window == 0 || op->round < schedule.rounds_before_cut(1)) << describe(request);
+        }
+      }
     }
   }
 }
@@ -155,6 +189,8 @@ TEST(Drain, ConsumesEveryPositionOnceInOrderWhateverPlanFollows) {
       request.first_window = next.value / window;
       request.first_minibatch = static_cast<int>(next.value % window);
       request.preload = *rc::gen::inRange(1, 3);
+      request.pipelines = *rc::gen::elementOf(clockwork_pipelines(request.depth));
+      request.lag = *rc::gen::inRange(0, 2);
       request.capture_every_rounds = *rc::gen::inRange(0, 3);
       if (*rc::gen::arbitrary<bool>()) request.stop_after_rounds = *rc::gen::inRange(1, 4);
       run(request, history);

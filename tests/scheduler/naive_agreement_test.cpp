@@ -4,9 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "scheduler/clockwork.h"
 #include "scheduler/execution.h"
+#include "scheduler/run_checks.h"
 #include "scheduler/validate.h"
 #include "scheduler/versions.h"
+#include "tests/scheduler/naive_float.h"
 #include "tests/scheduler/naive_run.h"
 #include "tests/scheduler/support.h"
 
@@ -28,7 +31,15 @@ void expect_agreement(const ScheduleRequest& request, std::uint64_t seed) {
 
   const Execution execution = execute(*schedule, costs);
   EXPECT_FALSE(execution.hang);
-  EXPECT_EQ(execution.spans, naive.spans);
+  if (splits_backwards(request.kind)) {
+    const NaiveTimes times = run_tick_by_tick(*schedule, costs);
+    EXPECT_EQ(execution.spans, times.spans);
+    EXPECT_EQ(execution.weights, times.weights);
+    const Status followed = validate_run(*schedule, ops_as_run(*schedule, execution.weights));
+    EXPECT_TRUE(followed.ok()) << followed.error();
+  } else {
+    EXPECT_EQ(execution.spans, naive.spans);
+  }
 
   const VersionTable table = trace_versions(*schedule);
   std::vector<std::vector<std::int64_t>> seen;
@@ -68,6 +79,12 @@ void expect_agreement_at(int depth, int width) {
         request.capture_every_rounds = below(3);
         if (below(3) == 0) request.flush_after = {request.first_window + below(2)};
         if (below(2) == 0) request.stop_after_rounds = 1 + below(3);
+        if (is_clockwork(kind)) {
+          const std::vector<int> choices = clockwork_pipelines(depth);
+          request.pipelines = choices[below(static_cast<int>(choices.size()))];
+          request.lag = below(2);
+          if (kind == ScheduleKind::kClockwork && below(4) == 0) request.first_minibatch = window;
+        }
         expect_agreement(request, seed);
         if (::testing::Test::HasFailure()) return;
       }
@@ -115,6 +132,47 @@ TEST(NaiveAgreement, HoldsForEveryStartStopAndCaptureOfSmallAmdp) {
               expect_agreement(request, seed++);
               if (HasFailure()) return;
             }
+          }
+        }
+      }
+    }
+  }
+}
+
+// Every number of pipelines and several lags, with windows that end inside a round.
+TEST(NaiveAgreement, HoldsForEveryShapeOfClockwork) {
+  std::uint64_t seed = 0;
+  for (int depth = 1; depth <= 12; ++depth) {
+    for (const int pipelines : clockwork_pipelines(depth)) {
+      for (const int window : {depth, depth + 1, 2 * depth + 1}) {
+        for (const int lag : {0, 1}) {
+          ScheduleRequest request = request_of(ScheduleKind::kClockwork, depth, 1, window, 3);
+          request.pipelines = pipelines;
+          request.lag = lag;
+          request.capture_every_rounds = 1;
+          expect_agreement(request, seed++);
+          if (HasFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST(NaiveAgreement, HoldsForEveryStartStopAndCaptureOfSmallClockwork) {
+  std::uint64_t seed = 0;
+  for (const auto& [depth, pipelines] : {std::pair(1, 1), {2, 1}, {3, 1}, {4, 2}, {4, 1}}) {
+    for (int window = depth; window <= 2 * depth + 1; ++window) {
+      for (int first = 0; first <= window; ++first) {
+        for (const int lag : {0, 1}) {
+          for (int stop = 0; stop <= 3; ++stop) {
+            ScheduleRequest request = request_of(ScheduleKind::kClockwork, depth, 1, window, 2);
+            request.pipelines = pipelines;
+            request.first_minibatch = first;
+            request.lag = lag;
+            if (stop > 0) request.stop_after_rounds = stop;
+            request.capture_every_rounds = stop % 2;
+            expect_agreement(request, seed++);
+            if (HasFailure()) return;
           }
         }
       }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "scheduler/validate.h"
+#include "tests/scheduler/naive_clock.h"
 #include "tests/scheduler/naive_shape.h"
 
 namespace everstep::scheduler {
@@ -52,6 +53,7 @@ class NaiveRun {
       if (const Op* op = next(worker)) problem(to_string(*op) + " of worker " + std::to_string(worker) + " hangs");
     }
     check_links();
+    if (is_clockwork(request_.kind)) check_slots();
     check_collectives();
     check_captures();
     check_in_flight();
@@ -62,12 +64,6 @@ class NaiveRun {
   void problem(const std::string& text) { report_.problems.push_back(text); }
   int group_of(int worker) const { return worker / request_.depth; }
   bool is_2bw() const { return request_.kind == ScheduleKind::kPipedream2bw; }
-  // Whether the pipeline is empty when the window starts.
-  bool starts_drained(std::int64_t window) const {
-    const auto& flushes = request_.flush_after;
-    return window == request_.first_window || !is_asynchronous(request_.kind) ||
-           std::count(flushes.begin(), flushes.end(), window - 1) > 0;
-  }
   Token token_of(int worker, const Op& op) const {
     return {op.kind == OpKind::kForward ? 'F' : 'B', group_of(worker), op.window, op.round, op.minibatch, op.stage};
   }
@@ -118,13 +114,12 @@ class NaiveRun {
   std::int64_t version_read(int worker, const Op& op) {
     const std::string name = to_string(op) + " of worker " + std::to_string(worker);
     if (is_2bw()) {
-      const std::int64_t wanted = starts_drained(op.window) ? op.window : op.window - 1;
+      const std::int64_t wanted = naive_starts_drained(request_, op.window) ? op.window : op.window - 1;
       const bool kept = wanted == version_[worker] || wanted == version_[worker] - 1;
       if (!kept) problem(name + " reads a version that is not kept");
       return wanted;
     }
-    const bool may_lag = op.round == 0 && !starts_drained(op.window);
-    const bool lags = may_lag && version_[worker] == op.window - 1;
+    const bool lags = op.round < naive_lagging_rounds(request_, op.window) && version_[worker] == op.window - 1;
     if (!lags && version_[worker] != op.window) problem(name + " reads the wrong version");
     return version_[worker];
   }
@@ -181,7 +176,10 @@ class NaiveRun {
     buffer(worker, op.stage, op.window).insert({op.window, position_of(worker, op)});
     if (!buffer(worker, op.stage, 0).empty() && !buffer(worker, op.stage, 1).empty()) {
       report_.doubly_buffered.insert({worker, op.stage});
-      if (request_.kind != ScheduleKind::kAmdp || op.stage != naive_stages(request_) - 1) {
+      const bool has_second = request_.kind == ScheduleKind::kClockwork
+                                  ? naive_backwards_meet(request_, worker % request_.depth, op.stage)
+                                  : request_.kind == ScheduleKind::kAmdp && op.stage == naive_stages(request_) - 1;
+      if (!has_second) {
         problem(to_string(op) + " of worker " + std::to_string(worker) + " has no second gradient buffer");
       }
     }
@@ -210,6 +208,7 @@ class NaiveRun {
       for (const Tick start : starts) end = std::max(end, start);
       end += costs_.reduce(stage);
       begin = std::max(begin, end);
+      if (!last_round_.contains(op.window)) continue;  // resumed at its end
       check_sum("update " + to_string(op), reduced_[{op.window, stage}], op.window, last_round_.at(op.window));
     }
     for (const int member : members) {
@@ -253,12 +252,18 @@ class NaiveRun {
     }
   }
 
+  void check_slots() {
+    for (const std::string& text : naive_slot_problems(schedule_)) problem(text);
+  }
+
   void check_collectives() {
     std::map<int, std::vector<std::vector<Op>>> by_group;
     for (int worker = 0; worker < static_cast<int>(schedule_.workers.size()); ++worker) {
       std::vector<Op> collectives;
       for (const Op& op : schedule_.workers[worker]) {
-        if (op.kind == OpKind::kStartReduce || op.kind == OpKind::kCapture) collectives.push_back(op);
+        // In clockwork a capture copies at once, and its reduce waits for its turn.
+        const bool waits = op.kind == OpKind::kCapture && is_clockwork(request_.kind);
+        if (op.kind == OpKind::kStartReduce || (op.kind == OpKind::kCapture && !waits)) collectives.push_back(op);
       }
       by_group[naive_mirror_group_of(request_, worker % request_.depth)].push_back(collectives);
     }

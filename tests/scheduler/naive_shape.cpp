@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tests/scheduler/naive_clock.h"
+
 namespace everstep::scheduler {
 namespace {
 
@@ -13,21 +15,40 @@ bool is_amdp(const ScheduleRequest& request) {
 
 std::vector<DealtMinibatch> deal(const ScheduleRequest& request) {
   std::vector<DealtMinibatch> dealt;
-  const int super_round = request.depth * request.width;
+  const int hand = is_clockwork(request.kind) ? naive_pipelines(request) : request.depth;
+  const int super_round = hand * request.width;
   for (int i = 0; i < request.windows; ++i) {
     const int first = i == 0 ? request.first_minibatch : 0;
     const std::int64_t window = request.first_window + i;
     for (int card = 0; first + card < request.window; ++card) {
       const int round = card / super_round;
-      if (i == request.windows - 1 && request.stop_after_rounds && round == *request.stop_after_rounds) break;
-      dealt.push_back({window, round, card % super_round / request.depth, card % request.depth,
-                       window * request.window + first + card});
+      const bool may_stop = round >= naive_rounds_before_cut(request, window);
+      if (i == request.windows - 1 && request.stop_after_rounds && may_stop && round >= *request.stop_after_rounds)
+        break;
+      dealt.push_back({window, round, card % super_round / hand, card % hand, window * request.window + first + card});
     }
   }
   return dealt;
 }
 
+bool naive_starts_drained(const ScheduleRequest& request, std::int64_t window) {
+  const auto& flushes = request.flush_after;
+  return window == request.first_window || !is_asynchronous(request.kind) ||
+         std::count(flushes.begin(), flushes.end(), window - 1) > 0;
+}
+
+int naive_lagging_rounds(const ScheduleRequest& request, std::int64_t window) {
+  if (naive_starts_drained(request, window)) return 0;
+  return request.kind == ScheduleKind::kClockwork ? naive_rounds_begun_before_update(request) : 1;
+}
+
+int naive_rounds_before_cut(const ScheduleRequest& request, std::int64_t window) {
+  return std::max(1, naive_lagging_rounds(request, window));
+}
+
 int naive_pipelines(const ScheduleRequest& request) {
+  if (is_clockwork(request.kind) && request.pipelines > 0) return request.pipelines;
+  if (is_clockwork(request.kind)) return request.depth % 2 == 0 ? request.depth / 2 : 1;
   if (is_amdp(request)) return request.depth / 2;
   return request.kind == ScheduleKind::kTwoDirections ? 2 : 1;
 }
@@ -37,9 +58,10 @@ int naive_stages(const ScheduleRequest& request) {
 }
 
 int naive_device_of(const ScheduleRequest& request, int pipeline, int stage) {
-  const bool down = pipeline % 2 == 1;
+  const bool down = pipeline % 2 == 1 && !is_clockwork(request.kind);
   int device = down ? request.depth - 1 : 0;
   if (is_amdp(request)) device = down ? 2 * pipeline + 1 : 2 * pipeline;
+  if (is_clockwork(request.kind)) device = request.depth / naive_pipelines(request) * pipeline;
   for (int step = 0; step < stage; ++step) {
     device += down ? -1 : 1;
     if (device == request.depth) device = 0;
@@ -51,12 +73,14 @@ int naive_device_of(const ScheduleRequest& request, int pipeline, int stage) {
 int naive_mirror_group_of(const ScheduleRequest& request, int device) {
   if (is_amdp(request) && request.depth > 2) return device % 4 == 0 || device % 4 == 3 ? 0 : 1;
   if (request.kind == ScheduleKind::kTwoDirections) return std::min(device, request.depth - 1 - device);
+  if (is_clockwork(request.kind)) return device % (request.depth / naive_pipelines(request));
   return device;
 }
 
 bool naive_completes(const ScheduleRequest& request, std::int64_t window) {
   const std::int64_t last = request.first_window + request.windows - 1;
-  return window != last || deal(request).back().position == (last + 1) * request.window - 1;
+  const std::vector<DealtMinibatch> dealt = deal(request);
+  return window != last || dealt.empty() || dealt.back().position == (last + 1) * request.window - 1;
 }
 
 std::map<std::int64_t, int> naive_last_rounds(const ScheduleRequest& request) {
@@ -88,18 +112,22 @@ std::map<std::pair<int, std::string>, int> naive_contents(const ScheduleRequest&
       }
     }
   }
-  for (const auto& [window, last_round] : naive_last_rounds(request)) {
+  const std::map<std::int64_t, int> last_rounds = naive_last_rounds(request);
+  for (std::int64_t window = request.first_window; window < request.first_window + request.windows; ++window) {
     const bool completes = naive_completes(request, window);
+    for (int worker = 0; completes && worker < request.depth * request.width; ++worker) add(worker, update_of(window));
+    if (!last_rounds.contains(window)) continue;  // resumed at its end
+    const int last_round = last_rounds.at(window);
     for (const auto& [worker, stage] : naive_chunks(request)) {
       for (int round = 0; round <= last_round; ++round) {
         const int every = request.capture_every_rounds;
-        const bool periodic = every > 0 && (round + 1) % every == 0 && round != last_round;
+        const bool periodic = every > 0 && (round + 1) % every == 0 && round != last_round &&
+                              round + 1 >= naive_rounds_before_cut(request, window);
         const bool at_the_stop = round == last_round && !completes;
         if (periodic || at_the_stop) add(worker, {OpKind::kCapture, stage, 0, round, window});
       }
       if (completes) add(worker, {OpKind::kStartReduce, stage, 0, 0, window});
     }
-    for (int worker = 0; completes && worker < request.depth * request.width; ++worker) add(worker, update_of(window));
   }
   return contents;
 }

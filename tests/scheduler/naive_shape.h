@@ -25,6 +25,13 @@ struct DealtMinibatch {
 // Deals the data one by one, as one would deal cards.
 std::vector<DealtMinibatch> deal(const ScheduleRequest& request);
 
+// Whether the pipeline is empty when the window starts.
+bool naive_starts_drained(const ScheduleRequest& request, std::int64_t window);
+
+// How many rounds of the window may begin before the update of the one before; after how many it can be cut.
+int naive_lagging_rounds(const ScheduleRequest& request, std::int64_t window);
+int naive_rounds_before_cut(const ScheduleRequest& request, std::int64_t window);
+
 // Where a pipeline has a stage, found by walking along the ring.
 int naive_device_of(const ScheduleRequest& request, int pipeline, int stage);
 int naive_pipelines(const ScheduleRequest& request);

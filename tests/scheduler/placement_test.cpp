@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "scheduler/clockwork.h"
 #include "tests/scheduler/naive_shape.h"
 #include "tests/scheduler/support.h"
 
@@ -26,14 +27,20 @@ constexpr int kDeepestPlacement = 64;
 void for_each_placement(auto check) {
   for (int depth = 1; depth <= kDeepestPlacement; ++depth) {
     for (const ScheduleKind kind : kinds_at(depth)) {
-      for (int chunks = 1; chunks <= (kind == ScheduleKind::kInterleaved ? 4 : 1); ++chunks) {
-        const auto placement = Placement::make(kind, depth, chunks);
-        SCOPED_TRACE(std::string(to_string(kind)) + " D=" + std::to_string(depth) +
-                     " chunks=" + std::to_string(chunks));
+      ScheduleRequest request = request_of(kind, depth, 1, depth, 1);
+      const auto check_placement = [&] {
+        const auto placement = placement_of(request);
+        SCOPED_TRACE(describe(request));
         ASSERT_TRUE(placement) << placement.error();
-        ScheduleRequest request = request_of(kind, depth, 1, depth, 1);
-        request.chunks_per_device = chunks;
         check(request, *placement);
+      };
+      for (int chunks = 1; chunks <= (kind == ScheduleKind::kInterleaved ? 4 : 1); ++chunks) {
+        request.chunks_per_device = chunks;
+        check_placement();
+      }
+      for (const int pipelines : is_clockwork(kind) ? clockwork_pipelines(depth) : std::vector<int>{}) {
+        request.pipelines = pipelines;
+        check_placement();
       }
     }
   }
@@ -55,7 +62,7 @@ TEST(ScheduleKind, ComesBackEqualFromItsName) {
     EXPECT_EQ(*again, kind);
     names.insert(to_string(kind));
   }
-  EXPECT_THAT(names, SizeIs(7));
+  EXPECT_THAT(names, SizeIs(9));
 }
 
 TEST(ScheduleKind, IsRefusedByAnyOtherNameWithTheListOfNames) {
@@ -65,13 +72,15 @@ TEST(ScheduleKind, IsRefusedByAnyOtherNameWithTheListOfNames) {
     EXPECT_EQ(kind.error().code, ErrorCode::kInvalidArgument);
     EXPECT_THAT(kind.error().message, HasSubstr("'" + name + "'"));
     EXPECT_THAT(kind.error().hint,
-                HasSubstr("amdp, amdp-sync, 1f1b, two-directions, gpipe, interleaved, pipedream-2bw"));
+                HasSubstr("amdp, amdp-sync, 1f1b, two-directions, gpipe, interleaved, pipedream-2bw, "
+                          "clockwork, clockwork-sync"));
   }
 }
 
 TEST(ScheduleKind, IsAsynchronousIfThePipelineStaysFullAcrossUpdates) {
   for (const ScheduleKind kind : all_schedule_kinds()) {
-    EXPECT_EQ(is_asynchronous(kind), kind == ScheduleKind::kAmdp || kind == ScheduleKind::kPipedream2bw);
+    EXPECT_EQ(is_asynchronous(kind),
+              kind == ScheduleKind::kAmdp || kind == ScheduleKind::kPipedream2bw || kind == ScheduleKind::kClockwork);
   }
 }
 
@@ -89,6 +98,19 @@ TEST(Placement, ExistsForEveryOtherDepthUnderASynchronousKind) {
     EXPECT_TRUE(Placement::make(ScheduleKind::kOneFOneB, depth));
     EXPECT_EQ(Placement::make(ScheduleKind::kTwoDirections, depth).ok(), depth % 2 == 0);
   }
+}
+
+TEST(Placement, ExistsForClockworkAtEveryDepthAndForPipelinesThatFit) {
+  for (int depth = 1; depth <= kDeepestPlacement; ++depth) {
+    EXPECT_EQ(Placement::make(ScheduleKind::kClockwork, depth)->pipelines(), depth % 2 == 0 ? depth / 2 : 1);
+    for (int pipelines = 1; pipelines <= depth; ++pipelines) {
+      const bool fits = pipelines == 1 || (depth % pipelines == 0 && depth / pipelines % 2 == 0);
+      const auto placement = Placement::make(ScheduleKind::kClockworkSync, depth, 2, pipelines);
+      EXPECT_EQ(placement.ok(), fits) << depth << " " << pipelines;
+      EXPECT_TRUE(!placement || placement->round_size() == pipelines);
+    }
+  }
+  EXPECT_EQ(Placement::make(ScheduleKind::kAmdp, 8)->round_size(), 8);
 }
 
 TEST(Placement, IsRefusedWithTheDepthTheKindAndAHint) {

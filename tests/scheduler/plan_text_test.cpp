@@ -36,6 +36,22 @@ TEST(PlanText, ReadsBackPlansOfEveryKind) {
   }
 }
 
+TEST(PlanText, NamesPipelinesAndLagOfClockwork) {
+  Plan plan = plan_of(ScheduleKind::kClockwork, 4, 1);
+  plan.pipelines = 1;
+  plan.lag = 3;
+  EXPECT_EQ(plan_text(plan), "clockwork D=4 P=1 W=1 M=9 preload=1 lag=3 cuts=0,1,2,3,5");
+  EXPECT_EQ(*parse_plan_text(plan_text(plan)), plan);
+  EXPECT_EQ(request_of(plan).pipelines, 1);
+  EXPECT_EQ(request_of(plan).lag, 3);
+  for (const char* const text : {"clockwork D=4 P=1 W=1 M=9 preload=1 cuts=0,1,2,3,5",
+                                 "clockwork D=4 P=3 W=1 M=9 preload=1 lag=0 cuts=0,1,2,3,5",
+                                 "clockwork D=4 P=1 W=1 M=9 preload=1 lag=-1 cuts=0,1,2,3,5",
+                                 "amdp D=4 P=2 W=1 M=9 preload=1 lag=0 cuts=0,1,2,3,5"}) {
+    EXPECT_FALSE(parse_plan_text(text).ok()) << text;
+  }
+}
+
 TEST(PlanText, ReadsBackTheChunksOfAnInterleavedPlan) {
   const auto read = parse_plan_text(plan_text(plan_of(ScheduleKind::kInterleaved, 2, 1)));
   ASSERT_TRUE(read.ok());

@@ -240,7 +240,8 @@ TEST(Estimate, BoundsNeverExceedTheTimelinesTime) {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     const ModelProfile profile = random_profile(12, seed);
     for (const ScheduleKind kind :
-         {ScheduleKind::kAmdp, ScheduleKind::kAmdpSync, ScheduleKind::kOneFOneB, ScheduleKind::kTwoDirections}) {
+         {ScheduleKind::kAmdp, ScheduleKind::kAmdpSync, ScheduleKind::kOneFOneB, ScheduleKind::kTwoDirections,
+          ScheduleKind::kClockwork, ScheduleKind::kClockworkSync}) {
       for (int depth = 1; depth <= 12; ++depth) {
         const auto placement = Placement::make(kind, depth);
         if (!placement) continue;
@@ -260,7 +261,8 @@ TEST(Estimate, ExtrapolatesLongWindowsAsTheFullTimelineTimesThem) {
   const ModelProfile profile = random_profile(10, 9);
   for (const auto& [kind, depth] :
        {std::pair(ScheduleKind::kAmdp, 4), std::pair(ScheduleKind::kOneFOneB, 5),
-        std::pair(ScheduleKind::kTwoDirections, 6), std::pair(ScheduleKind::kTwoDirections, 10)}) {
+        std::pair(ScheduleKind::kTwoDirections, 6), std::pair(ScheduleKind::kTwoDirections, 10),
+        std::pair(ScheduleKind::kClockworkSync, 6)}) {
     const auto placement = Placement::make(kind, depth);
     const PlanShape shape = make_shape(profile, {}, kind, *placement);
     ScheduleRequest request;

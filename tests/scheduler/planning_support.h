@@ -26,6 +26,12 @@ inline ModelProfile even_profile(int blocks, Tick forward = 1'000'000, std::int6
   return profile;
 }
 
+// The same, with half of each backward for the weights.
+inline ModelProfile split_profile(ModelProfile profile) {
+  for (BlockProfile& block : profile.blocks) block.weights = block.backward / 2;
+  return profile;
+}
+
 inline ModelProfile random_profile(int blocks, std::uint64_t seed) {
   const RandomStream random(seed, 1);
   ModelProfile profile = even_profile(blocks);

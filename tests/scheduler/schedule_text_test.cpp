@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include "scheduler/clockwork.h"
 #include "scheduler/schedule.h"
 #include "scheduler/validate.h"
 #include "tests/scheduler/support.h"
@@ -48,10 +49,28 @@ rc::Gen<ScheduleRequest> any_request() {
     request.first_minibatch = *rc::gen::inRange(0, request.window);
     if (*rc::gen::arbitrary<bool>()) request.stop_after_rounds = *rc::gen::inRange(1, 5);
     request.preload = *rc::gen::inRange(1, 3);
+    const bool names_pipelines = *rc::gen::arbitrary<bool>();
+    if (names_pipelines) request.pipelines = *rc::gen::elementOf(clockwork_pipelines(request.depth));
+    request.lag = *rc::gen::inRange(0, 2);
     request.capture_every_rounds = *rc::gen::inRange(0, 3);
     request.flush_after = *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(0, 20));
     return request;
   });
+}
+
+// Texts of the other kinds stay as they were.
+TEST(ScheduleText, NamesPipelinesAndLagOnlyWhereTheyAreNotTheDefault) {
+  ScheduleRequest request = request_of(ScheduleKind::kClockwork, 4, 1, 8, 1);
+  const std::string plain = to_string(make_schedule(request).value());
+  EXPECT_EQ(plain.find("pipelines"), std::string::npos);
+  EXPECT_EQ(plain.find("lag"), std::string::npos);
+  request.pipelines = 1;
+  request.lag = 1;
+  const std::string named = to_string(make_schedule(request).value());
+  EXPECT_NE(named.find("depth=4 chunks=2 pipelines=1 width=1"), std::string::npos);
+  EXPECT_NE(named.find("preload=2 lag=1"), std::string::npos);
+  EXPECT_THAT(refusal_of(lines({"everstep-schedule 1 kind=clockwork depth=4 pipelines=3 window=8"})),
+              HasSubstr("3 pipelines"));
 }
 
 TEST(ScheduleText, IsALineForTheRequestAndOneForEachWorker) {

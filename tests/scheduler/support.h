@@ -32,6 +32,8 @@ inline std::string describe(const ScheduleRequest& request) {
   add(" windows=", request.windows);
   add(" chunks=", request.chunks_per_device);
   add(" preload=", request.preload);
+  add(" P=", request.pipelines);
+  add(" lag=", request.lag);
   add(" first=", request.first_window);
   add("+", request.first_minibatch);
   if (request.stop_after_rounds) add(" stop=", *request.stop_after_rounds);

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "scheduler/clockwork.h"
 #include "tests/scheduler/support.h"
 
 namespace everstep::scheduler {
@@ -236,6 +237,112 @@ TEST(Timeline, CountsWeightsGradientsAndTheOwnersState) {
 TEST(TimelineDeathTest, DemandsACostForEveryStage) {
   const Schedule schedule = make_schedule(amdp(4, 1, 1, 2)).value();
   EXPECT_DEATH(time_schedule(schedule, TimingModel::uniform(3)), "one cost per stage");
+}
+
+ScheduleRequest clockwork_at(int depth, int pipelines, int window, int lag = 0) {
+  ScheduleRequest request = request_of(ScheduleKind::kClockwork, depth, 1, window, 1);
+  request.pipelines = pipelines;
+  request.lag = lag;
+  return request;
+}
+
+// Costs as the design has them: forward, input and weights as 1 to 1.1 to 0.75.
+double steady_busy_of(const ScheduleRequest& request, Tick latency = 0) {
+  TimingModel model = TimingModel::uniform(request.depth, 100, 185);
+  for (StageCost& stage : model.stages) stage.weights = 75;
+  model.latency = latency;
+  return steady_state(request, model).value().busy();
+}
+
+TEST(SteadyState, OfClockworkHasNoBubbleWhereAllHalvesAreEqual) {
+  for (int depth = 1; depth <= 16; ++depth) {
+    for (const int pipelines : clockwork_pipelines(depth)) {
+      EXPECT_EQ(steady_of(clockwork_at(depth, pipelines, 4 * depth)).busy(), 1.0) << depth << " " << pipelines;
+    }
+  }
+}
+
+TEST(SteadyState, OfClockworkReachesTheFiguresOfTheDesign) {
+  EXPECT_NEAR(steady_busy_of(clockwork_at(4, 2, 16)), 0.998, 0.003);
+  EXPECT_NEAR(steady_busy_of(clockwork_at(8, 4, 32)), 0.999, 0.003);
+  EXPECT_NEAR(steady_busy_of(clockwork_at(8, 4, 8)), 0.996, 0.005);
+  EXPECT_NEAR(steady_busy_of(clockwork_at(6, 3, 32)), 0.983, 0.008);
+  EXPECT_NEAR(steady_busy_of(clockwork_at(16, 8, 64)), 0.999, 0.003);
+  EXPECT_NEAR(steady_busy_of(clockwork_at(7, 1, 16)), 1.0, 0.003);
+  // A fixed place for the gradients of weights would lose a sixth here.
+  const auto uneven = [](int depth, Tick forward, Tick input, Tick weights) {
+    TimingModel model = TimingModel::uniform(depth, forward, input + weights);
+    for (StageCost& stage : model.stages) stage.weights = weights;
+    return steady_state(clockwork_at(depth, depth / 2, 4 * depth), model).value().busy();
+  };
+  EXPECT_GT(uneven(8, 100, 100, 50), 0.99);
+  EXPECT_GT(uneven(8, 100, 150, 50), 0.95);
+}
+
+TEST(SteadyState, OfClockworkBearsLatencyBetterThanAmdp) {
+  for (const int depth : {4, 8, 16}) {
+    EXPECT_GT(steady_busy_of(clockwork_at(depth, depth / 2, 4 * depth), 10), 0.97) << depth;
+    EXPECT_GT(steady_busy_of(clockwork_at(depth, depth / 2, 4 * depth, 1), 10), 0.97) << depth;
+    EXPECT_LT(steady_busy_of(request_of(ScheduleKind::kAmdp, depth, 1, 4 * depth, 1), 10), 0.96) << depth;
+  }
+}
+
+TEST(SteadyState, OfClockworkHidesMoreOfAReduceTheLaterItsUpdateIs) {
+  TimingModel model = TimingModel::uniform(8, 100, 200);
+  for (StageCost& stage : model.stages) stage.reduce = 150;
+  const auto busy = [&](int lag) { return steady_state(clockwork_at(8, 4, 32, lag), model).value().busy(); };
+  EXPECT_LT(busy(0), busy(4));
+  EXPECT_LE(busy(4), busy(8));
+  EXPECT_GT(busy(8), 0.97);
+}
+
+TEST(Timeline, RunsTheGradientsOfWeightsInTheOrderOfTheBackwards) {
+  const Schedule schedule = make_schedule(clockwork_at(4, 2, 8)).value();
+  const Timeline timeline = time_schedule(schedule, TimingModel::uniform(4));
+  for (std::size_t worker = 0; worker < 4; ++worker) {
+    std::vector<Op> backwards;
+    for (const Op& op : schedule.workers[worker]) {
+      if (op.kind == OpKind::kBackward) backwards.push_back(weights_of(op));
+    }
+    std::vector<Op> weights;
+    for (const FloatingOp& floating : timeline.weights[worker]) weights.push_back(floating.op);
+    EXPECT_EQ(weights, backwards);
+    EXPECT_EQ(timeline.workers[worker].busy, 8 * 3);
+  }
+  EXPECT_EQ(std::max_element(timeline.weights.begin(), timeline.weights.end(),
+                             [](const auto& a, const auto& b) { return a.back().span.end < b.back().span.end; })
+                ->back()
+                .span.end,
+            timeline.makespan);
+}
+
+// D/2 + 1 minibatches between forward and backward, and one whose weights have no gradient yet.
+TEST(Timeline, OfClockworkKeepsActivationsUntilTheGradientsOfWeightsAreDone) {
+  for (int depth = 4; depth <= 16; depth += 2) {
+    const Schedule schedule = make_schedule(clockwork_at(depth, depth / 2, 4 * depth)).value();
+    TimingModel model = TimingModel::uniform(depth);
+    for (StageCost& stage : model.stages) {
+      stage.activation_bytes = 100;
+      stage.weights_kept_bytes = 10;
+    }
+    const std::vector<DeviceUse> uses = device_uses(schedule, model);
+    EXPECT_EQ(uses[0].peak_activation_bytes, 100 * (depth / 2 + 1) + 10) << depth;
+    EXPECT_EQ(uses[1].peak_activation_bytes, 100 * (depth / 2) + 10) << depth;
+  }
+}
+
+TEST(Timeline, OfClockworkCountsSecondGradientBuffersWhereWindowsMeet) {
+  const auto gradients = [](const ScheduleRequest& request) {
+    TimingModel model = TimingModel::uniform(request.depth);
+    for (StageCost& stage : model.stages) stage.gradient_bytes = 1;
+    std::int64_t bytes = 0;
+    for (const DeviceUse& use : device_uses(make_schedule(request).value(), model)) bytes += use.resident_bytes;
+    return bytes;
+  };
+  EXPECT_EQ(gradients(clockwork_at(4, 2, 16)), 8);
+  EXPECT_EQ(gradients(clockwork_at(4, 2, 16, 1)), 8 + 2);
+  EXPECT_EQ(gradients(clockwork_at(4, 2, 16, 4)), 8 + 8);
+  EXPECT_EQ(gradients(clockwork_at(7, 1, 16)), 7 + 5);
 }
 
 }  // namespace

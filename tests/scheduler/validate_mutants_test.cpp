@@ -28,12 +28,24 @@ Schedule made(ScheduleKind kind, int depth, int width, int window, int windows, 
 // Small, so that every mutant of them can be looked at, and different in kind.
 const std::vector<Schedule>& originals() {
   static const std::vector<Schedule> schedules = {
-      made(ScheduleKind::kAmdp, 2, 1, 3, 3, 0, 0, -1),          made(ScheduleKind::kAmdp, 2, 2, 5, 2, 0, 0, -1),
-      made(ScheduleKind::kAmdp, 4, 1, 5, 2, 1, 0, -1),          made(ScheduleKind::kAmdp, 4, 1, 9, 1, 1, 2, -1),
-      made(ScheduleKind::kAmdp, 4, 1, 4, 2, 0, 0, 0),           made(ScheduleKind::kAmdpSync, 4, 1, 5, 2, 0, 0, -1),
-      made(ScheduleKind::kOneFOneB, 3, 1, 4, 2, 1, 0, -1),      made(ScheduleKind::kOneFOneB, 1, 2, 3, 2, 1, 0, -1),
-      made(ScheduleKind::kTwoDirections, 4, 1, 6, 1, 1, 0, -1), made(ScheduleKind::kGpipe, 2, 1, 3, 2, 0, 0, -1),
-      made(ScheduleKind::kInterleaved, 2, 1, 3, 2, 1, 0, -1),   made(ScheduleKind::kPipedream2bw, 3, 1, 4, 3, 0, 0, -1),
+      made(ScheduleKind::kAmdp, 2, 1, 3, 3, 0, 0, -1),
+      made(ScheduleKind::kAmdp, 2, 2, 5, 2, 0, 0, -1),
+      made(ScheduleKind::kAmdp, 4, 1, 5, 2, 1, 0, -1),
+      made(ScheduleKind::kAmdp, 4, 1, 9, 1, 1, 2, -1),
+      made(ScheduleKind::kAmdp, 4, 1, 4, 2, 0, 0, 0),
+      made(ScheduleKind::kAmdpSync, 4, 1, 5, 2, 0, 0, -1),
+      made(ScheduleKind::kOneFOneB, 3, 1, 4, 2, 1, 0, -1),
+      made(ScheduleKind::kOneFOneB, 1, 2, 3, 2, 1, 0, -1),
+      made(ScheduleKind::kTwoDirections, 4, 1, 6, 1, 1, 0, -1),
+      made(ScheduleKind::kGpipe, 2, 1, 3, 2, 0, 0, -1),
+      made(ScheduleKind::kInterleaved, 2, 1, 3, 2, 1, 0, -1),
+      made(ScheduleKind::kPipedream2bw, 3, 1, 4, 3, 0, 0, -1),
+      made(ScheduleKind::kClockwork, 2, 1, 3, 3, 0, 0, -1),
+      made(ScheduleKind::kClockwork, 3, 1, 4, 2, 1, 0, -1),
+      made(ScheduleKind::kClockwork, 4, 1, 5, 2, 1, 0, -1),
+      made(ScheduleKind::kClockwork, 4, 1, 7, 2, 1, 2, -1),
+      made(ScheduleKind::kClockwork, 2, 2, 5, 2, 0, 0, -1),
+      made(ScheduleKind::kClockworkSync, 4, 1, 5, 2, 0, 0, -1),
   };
   return schedules;
 }
@@ -171,6 +183,45 @@ TEST(ValidateMutants, WithAnOpMovedAreRefusedOrHarmless) {
     }
   });
   tally.report();
+}
+
+// In clockwork nothing but a capture can move: every op has its slot.
+TEST(ValidateMutants, OfClockworkWithAnOpOrAnUpdateOneSlotOffAreRefused) {
+  for (const Schedule& schedule : originals()) {
+    if (!is_clockwork(schedule.request.kind)) continue;
+    int mutants = 0;
+    for (std::size_t worker = 0; worker < schedule.workers.size(); ++worker) {
+      std::vector<std::size_t> timed;  // places of forwards, backwards and updates
+      for (std::size_t place = 0; place < schedule.workers[worker].size(); ++place) {
+        const Op& op = schedule.workers[worker][place];
+        if (is_compute(op) || op.kind == OpKind::kUpdate) timed.push_back(place);
+      }
+      for (std::size_t i = 0; i + 1 < timed.size(); ++i, ++mutants) {
+        Schedule mutant = schedule;
+        std::swap(mutant.workers[worker][timed[i]], mutant.workers[worker][timed[i + 1]]);
+        EXPECT_NE(verdict_on_mutant(mutant), "valid") << describe(schedule.request) << " worker " << worker;
+      }
+    }
+    EXPECT_GT(mutants, 0);
+  }
+}
+
+// The same round one pipeline or one round further: every op is there, but not where it belongs or not in its slot.
+TEST(ValidateMutants, OfClockworkWithARoundDealtWronglyAreRefused) {
+  const Schedule schedule = made(ScheduleKind::kClockwork, 4, 1, 8, 2, 0, 0, -1);
+  ASSERT_EQ(verdict_on_mutant(schedule), "valid");
+  Schedule other_pipelines = schedule;
+  Schedule other_rounds = schedule;
+  for (int worker = 0; worker < 4; ++worker) {
+    for (Op& op : other_pipelines.workers[worker]) {
+      if (is_compute(op) && op.window == 0 && op.round == 1) op.minibatch = 1 - op.minibatch;
+    }
+    for (Op& op : other_rounds.workers[worker]) {
+      if (is_compute(op) && op.window == 0 && (op.round == 1 || op.round == 2)) op.round = 3 - op.round;
+    }
+  }
+  EXPECT_THAT(verdict_on_mutant(other_pipelines), HasSubstr("does not belong there"));
+  EXPECT_THAT(verdict_on_mutant(other_rounds), HasSubstr("later slot"));
 }
 
 TEST(ValidateMutants, WithTwoOpsSwappedAtRandomInLargeSchedulesAreRefusedOrHarmless) {

@@ -22,8 +22,8 @@ std::int64_t index_after_update(const std::vector<Op>& ops, std::int64_t window)
 }  // namespace
 
 Result<OpStream> OpStream::make(ScheduleRequest request, int worker) {
-  if (request.kind == scheduler::ScheduleKind::kPipedream2bw) {
-    return invalid_argument("pipedream-2bw can be drawn and compared, but not trained",
+  if (!is_trainable(request.kind)) {
+    return invalid_argument(std::string(to_string(request.kind)) + " can be drawn and compared, but not trained",
                             "use amdp, or a synchronous schedule such as 1f1b");
   }
   EVERSTEP_CHECK(!request.stop_after_rounds, "a stream of ops ends with a window");

@@ -94,8 +94,9 @@ Result<Worker::Chunk> Worker::make_chunk(int stage, const DataSource& data) {
   chunk.memory.weights = memory_.allocate_zeroed(layout.elements * options_.model.weight_bytes());
   const std::size_t gradient_bytes = layout.elements * sum_bytes(options_.accumulation);
   chunk.memory.gradients[0] = memory_.allocate_zeroed(gradient_bytes);
-  chunk.memory.gradients[1] =
-      shape_.two_windows_meet(stage) ? memory_.allocate_zeroed(gradient_bytes) : chunk.memory.gradients[0];
+  chunk.memory.gradients[1] = shape_.two_windows_meet(shape_.device_of(transport_.worker()), stage)
+                                  ? memory_.allocate_zeroed(gradient_bytes)
+                                  : chunk.memory.gradients[0];
   if (options_.stash) chunk.previous_weights = memory_.allocate_zeroed(chunk.memory.weights.size);
   if (owns(stage)) {
     const bool has_master = options_.model.precision == Precision::kBf16;
@@ -219,7 +220,7 @@ Status Worker::run_op(std::int64_t index, const Op& op) {
 
 void Worker::end_op() {
   const OpRecord& record = recorder_.end(hooks_.now());
-  if (is_compute(record.op) || record.op.kind == OpKind::kBackwardWeights) {
+  if (is_of_minibatch(record.op)) {
     count_time(record);
     op_before_ = std::exchange(last_op_, memory_.mark());
   }

@@ -235,6 +235,8 @@ scheduler::ModelProfile profile_of(const ModelConfig& config, Accumulation accum
   for (int block = 0; block < config.blocks(); ++block) {
     scheduler::BlockProfile& profiled = profile.blocks[static_cast<std::size_t>(block)];
     profiled.activation_bytes = activation_bytes(config, block);
+    // What was recomputed for a backward is there for both of its halves at once.
+    if (config.recompute) profiled.weights = 0;
     profiled.parameters = 0;
     for (const ParameterSpec& parameter : parameters_of(config, block)) profiled.parameters += parameter.elements();
   }

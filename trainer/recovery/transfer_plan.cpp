@@ -16,7 +16,7 @@ class Holding {
  public:
   static Result<Holding> make(const PlanShape& shape, int blocks) {
     const scheduler::ScheduleRequest& request = shape.schedule;
-    auto placement = scheduler::Placement::make(request.kind, request.depth, request.chunks_per_device);
+    auto placement = placement_of(request);
     if (!placement) return placement.error();
     const bool fits =
         std::ssize(shape.cuts) == placement->stages() + 1 && shape.cuts.front() == 0 && shape.cuts.back() == blocks;

@@ -54,6 +54,16 @@ TEST(TimelineText, DrawsDepthEightWithOneRoundAsTheDesignDoes) {
             "(cut after 82 of 107 columns)\n");
 }
 
+// Forward, gradient of the input and gradients of the weights: 0, a and A.
+TEST(TimelineText, DrawsBothHalvesOfASplitBackward) {
+  EXPECT_EQ(text_of(request_of(ScheduleKind::kClockwork, 2, 1, 4, 2)),
+            "t    0         1         2\n"
+            "dev0 01.a2bA3cB4dCDU5e6fE7gFGhHU\n"
+            "dev1 .0a1bA2cB3dCD4Ue5fE6gF7hGHU\n");
+  const std::vector<std::string> letters = lines_of(text_of(request_of(ScheduleKind::kClockwork, 12, 1, 12, 1)));
+  EXPECT_EQ(letters[1], "dev0  A.F.E.D.C.BG.bLc+Kd+Je+If+Ha++h+.i+j+k+l+g+#");
+}
+
 TEST(TimelineText, DrawsAWholeRunWithoutANote) {
   EXPECT_EQ(text_of(request_of(ScheduleKind::kOneFOneB, 1, 1, 3, 2)),
             "t    0         1\n"

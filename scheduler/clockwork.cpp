@@ -1,0 +1,54 @@
+#include "scheduler/clockwork.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace everstep::scheduler {
+namespace {
+
+// Two ops of a device would share a slot if the stride plus or minus half the distance of two pipelines had a factor in
+// common with their number.
+int stride_of(int depth, int pipelines) {
+  const int half = depth / pipelines / 2;
+  for (int stride = 0; stride < pipelines; ++stride) {
+    const bool free_of_collisions = std::gcd(stride - half, pipelines) == 1 && std::gcd(stride + half, pipelines) == 1;
+    if (pipelines == 1 || free_of_collisions) return stride;
+  }
+  EVERSTEP_CHECK(false, "every shape has a stride");
+}
+
+}  // namespace
+
+std::vector<int> clockwork_pipelines(int depth) {
+  std::vector<int> all;
+  for (int pipelines = depth / 2; pipelines > 1; --pipelines) {
+    if (is_clockwork_shape(depth, pipelines)) all.push_back(pipelines);
+  }
+  all.push_back(1);
+  return all;
+}
+
+Clock::Clock(int depth, int pipelines, int lag)
+    : depth_(depth), pipelines_(pipelines), lag_(lag), stride_(stride_of(depth, pipelines)) {
+  EVERSTEP_CHECK(is_clockwork_shape(depth, pipelines) && lag >= 0, "a clock for a shape that has none");
+}
+
+int Clock::lagging_rounds() const {
+  const Slot last_before_update = update(0);
+  return last_before_update < 0 ? 0 : static_cast<int>(last_before_update / round_length() + 1);
+}
+
+bool Clock::two_windows_meet(int device, int stage) const {
+  return backward(pipeline_at(device, stage), 0, stage) <= update(0);
+}
+
+int Clock::largest_lag(std::int64_t rounds, std::int64_t full_rounds) const {
+  const Slot before_second_window = round_length() * rounds - 1;
+  const Slot before_first_reduce = round_length() * (full_rounds - 1) + depth_ - 1;
+  const Slot without_lag = update(0) - lag_;
+  constexpr Slot kMost = 1'000'000;
+  return static_cast<int>(std::min({before_second_window - without_lag, before_first_reduce - without_lag, kMost}));
+}
+
+}  // namespace everstep::scheduler

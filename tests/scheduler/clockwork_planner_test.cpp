@@ -1,0 +1,156 @@
+#include <algorithm>
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scheduler/clockwork.h"
+#include "scheduler/estimate.h"
+#include "scheduler/model_shape.h"
+#include "scheduler/planner.h"
+#include "scheduler/validate.h"
+#include "tests/scheduler/planning_support.h"
+
+namespace everstep::scheduler {
+namespace {
+
+using ::testing::HasSubstr;
+
+PlanOptions asked_for(ScheduleKind kind, int window) {
+  PlanOptions options;
+  options.kind = kind;
+  options.window = window;
+  return options;
+}
+
+PlanShape shape_of(const ModelProfile& profile, int depth, int pipelines) {
+  const Placement placement = Placement::make(ScheduleKind::kClockwork, depth, 1, pipelines).value();
+  return make_shape(profile, {}, ScheduleKind::kClockwork, placement);
+}
+
+TEST(ClockworkPlanner, HasAFastPlanForEveryNumberOfWorkers) {
+  const ModelProfile profile = split_profile(even_profile(48));
+  for (int count = 2; count <= 24; ++count) {
+    const auto report = plan(profile, crew(count), asked_for(ScheduleKind::kClockwork, 96));
+    ASSERT_TRUE(report.ok()) << report.error();
+    const auto schedule = make_schedule(request_of(report->plan, 3, 2));
+    ASSERT_TRUE(schedule.ok()) << schedule.error();
+    EXPECT_TRUE(validate(*schedule).ok()) << report->reason;
+    EXPECT_GT(report->chosen.busy, 0.86) << count << ": " << report->reason;
+  }
+}
+
+TEST(ClockworkPlanner, DoesNotChooseWhatWorkersCannotRun) {
+  EXPECT_FALSE(is_trainable(ScheduleKind::kPipedream2bw));
+  for (int count = 1; count <= 12; ++count) {
+    for (const bool synchronous : {false, true}) {
+      PlanOptions options;
+      options.window = 48;
+      options.synchronous = synchronous;
+      const auto report = plan(split_profile(even_profile(16)), crew(count), options);
+      for (const Candidate& candidate : report->candidates) EXPECT_TRUE(is_trainable(candidate.kind)) << count;
+    }
+  }
+}
+
+TEST(ClockworkPlanner, RunsTheSynchronousTwinIfAskedTo) {
+  PlanOptions options = asked_for(ScheduleKind::kClockwork, 32);
+  options.synchronous = true;
+  EXPECT_THAT(plan(even_profile(8), crew(4), options).error().hint, HasSubstr("clockwork-sync"));
+  options.kind = ScheduleKind::kClockworkSync;
+  EXPECT_EQ(plan(even_profile(8), crew(4), options)->plan.kind, ScheduleKind::kClockworkSync);
+}
+
+// Half as many pipelines as devices have more replicas and fewer minibatches in flight.
+TEST(ClockworkPlanner, PrefersHalfAsManyPipelinesWithinThreePercent) {
+  const ModelProfile profile = split_profile(even_profile(16, 1'000'000, 10'000));
+  PlanOptions options = asked_for(ScheduleKind::kClockwork, 64);
+  options.depth = 8;
+  const auto report = plan(profile, crew(8), options);
+  EXPECT_EQ(report->plan.pipelines, 4);
+  std::map<int, Tick> times;
+  for (const Candidate& candidate : report->candidates) times[candidate.pipelines] = candidate.window_time;
+  EXPECT_EQ(times.size(), 2U);
+  EXPECT_LE(times[4], times[1] + times[1] * 3 / 100);
+}
+
+// 32 minibatches are six rounds of five and a rest, and 32 rounds of one.
+TEST(ClockworkPlanner, WeighsPipelinesAgainstARoundThatIsNotFull) {
+  const ModelProfile profile = split_profile(even_profile(10, 1'000'000, 10'000));
+  PlanOptions options = asked_for(ScheduleKind::kClockwork, 32);
+  options.depth = 10;
+  options.width = 1;
+  EXPECT_EQ(plan(profile, crew(10), options)->plan.pipelines, 1);
+  options.window = 30;
+  EXPECT_EQ(plan(profile, crew(10), options)->plan.pipelines, 5);
+}
+
+TEST(ClockworkPlanner, TakesFewerPipelinesWhereHalfTheModelDoesNotFit) {
+  const ModelProfile profile = split_profile(even_profile(16, 1'000'000, 100'000'000));
+  PlanOptions options = asked_for(ScheduleKind::kClockwork, 64);
+  options.depth = 16;
+  int pipelines = 8;
+  for (const int gib : {8, 5, 4, 3}) {
+    options.hardware.memory_bytes = std::int64_t{gib} << 30;
+    const auto report = plan(profile, crew(16), options);
+    ASSERT_TRUE(report.ok()) << report.error();
+    EXPECT_LE(report->plan.pipelines, pipelines);
+    pipelines = report->plan.pipelines;
+  }
+  EXPECT_LT(pipelines, 8);
+}
+
+TEST(ClockworkPlanner, PutsUpdatesOffWhereThatHidesAReduce) {
+  const ModelProfile profile = split_profile(even_profile(8, 1'000'000, 40'000'000));
+  PlanOptions options = asked_for(ScheduleKind::kClockwork, 64);
+  options.depth = 8;
+  options.width = 2;
+  EXPECT_EQ(plan(profile, crew(16), options)->plan.lag, 8);
+  options.hardware.link_bytes_per_second = std::int64_t{1} << 44;
+  EXPECT_EQ(plan(profile, crew(16), options)->plan.lag, 0);
+}
+
+TEST(ClockworkPlanner, CountsActivationsUntilTheGradientsOfWeightsAndSecondBuffers) {
+  ModelProfile profile = split_profile(even_profile(8, 1'000'000, 0));
+  for (BlockProfile& block : profile.blocks) block.activation_bytes = 1000;
+  EXPECT_EQ(shape_of(profile, 8, 4).largest_peak(), 1000 * (8 / 2 + 2));
+  EXPECT_EQ(shape_of(profile, 8, 1).largest_peak(), 1000 * (8 + 1));
+  for (BlockProfile& block : profile.blocks) block.weights = 0;
+  EXPECT_EQ(shape_of(profile, 8, 4).largest_peak(), 1000 * (8 / 2 + 1));
+  const ModelProfile heavy = split_profile(even_profile(8, 1'000'000, 1000));
+  const PlanShape at_once = shape_of(heavy, 8, 4);
+  const PlanShape later = with_lag(heavy, {}, at_once, 8);
+  EXPECT_EQ(later.largest_peak() - at_once.largest_peak(), 4 * 1000 * heavy.gradient_bytes);
+}
+
+TEST(ClockworkPlanner, ExtrapolatesLongWindowsOfEveryShape) {
+  const ModelProfile profile = split_profile(random_profile(16, 9));
+  for (int depth = 1; depth <= 16; ++depth) {
+    for (const int pipelines : clockwork_pipelines(depth)) {
+      const PlanShape shape = shape_of(profile, depth, pipelines);
+      ScheduleRequest request;
+      request.kind = ScheduleKind::kClockwork;
+      request.depth = depth;
+      request.pipelines = pipelines;
+      request.window = depth * 12 + 3;
+      const auto full = steady_state(request, timing_model(profile, {}, shape.placement, 1, shape.cuts));
+      const SteadyState quick = window_time(profile, {}, shape, request.window, 1, 2);
+      EXPECT_NEAR(static_cast<double>(quick.window) / static_cast<double>(full->window), 1, 5e-3)
+          << depth << " " << pipelines;
+    }
+  }
+}
+
+TEST(ModelShape, PutsOffTheGradientsOfAllWeightsButTheHeads) {
+  const ModelProfile profile = estimate_profile(*find_model("gpt2-xl"));
+  EXPECT_EQ(profile.blocks.back().weights, 0);
+  for (std::size_t block = 1; block + 1 < profile.blocks.size(); ++block) {
+    const double share =
+        static_cast<double>(profile.blocks[block].weights) / static_cast<double>(profile.blocks[block].backward);
+    EXPECT_GT(share, 0.4);
+    EXPECT_LT(share, 0.5);
+  }
+}
+
+}  // namespace
+}  // namespace everstep::scheduler
