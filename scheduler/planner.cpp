@@ -98,7 +98,7 @@ class Planner {
   }
 
   bool may_choose_clockwork() const {
-    return options_.kind ? is_clockwork(*options_.kind) : is_trainable(ScheduleKind::kClockwork);
+    return options_.kind ? is_clockwork(*options_.kind) : is_chosen_unasked(ScheduleKind::kClockwork);
   }
 
   // What to try at a depth, in order of preference: the first that fits rules out the fallbacks after it.
