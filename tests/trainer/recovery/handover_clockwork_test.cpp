@@ -159,6 +159,71 @@ TEST(ClockworkHandover, AtAnEvaluationEndsBeforeOrAfterIt) {
   }
 }
 
+// ---- mistakes that must be noticed ----
+
+// Gives the first round of a window the minibatches of its last one, and the other way round.
+class DealtWrongly final : public StageCompute {
+ public:
+  DealtWrongly(std::unique_ptr<StageCompute> stage, int window, int round) : stage_(std::move(stage)), window_(window), round_(round) {}
+
+  Result<Output> forward(Position position, Buffer input) override {
+    return stage_->forward(dealt(position), std::move(input));
+  }
+  Result<Buffer> backward_input(Position position, Buffer output_gradient, int parity) override {
+    return stage_->backward_input(dealt(position), std::move(output_gradient), parity);
+  }
+  Status backward_weights(Position position, int parity) override {
+    return stage_->backward_weights(dealt(position), parity);
+  }
+  Result<Output> evaluate(std::int64_t index, Buffer input) override {
+    return stage_->evaluate(index, std::move(input));
+  }
+  Noted<bool> take_overflow(int parity) override { return stage_->take_overflow(parity); }
+
+ private:
+  Position dealt(Position position) const {
+    const std::int64_t inside = position.value % window_;
+    if (inside < round_) return {position.value + window_ - round_};
+    return inside < window_ - round_ ? position : Position{position.value - window_ + round_};
+  }
+
+  std::unique_ptr<StageCompute> stage_;
+  int window_;
+  int round_;
+};
+
+TEST(ClockworkControls, RoundsThatAreDealtWronglyAreNoticed) {
+  const Shape shape{4, 2, 1, 8};
+  for (const bool wrongly : {false, true}) {
+    HandoverChain chain(chain_options(shape.window, 3));
+    chain.change_run = [&](int, TrainOptions&, TrainHooks& hooks) {
+      if (!wrongly) return;
+      hooks.make_stage = [&, make_stage = hooks.make_stage](const StageRequest& request) {
+        return std::make_unique<DealtWrongly>(make_stage(request), shape.window, shape.pipelines);
+      };
+    };
+    ASSERT_TRUE(chain.run(generation_of(shape, names(0, 4))));
+    EXPECT_EQ(difference_from_reference(chain) != "", wrongly);
+  }
+}
+
+// The weights that a minibatch meets follow from the number of pipelines and the lag.
+TEST(ClockworkControls, AHistoryThatNamesAnotherOrderIsNoticed) {
+  HandoverChain chain(chain_options(16, 4));
+  ASSERT_TRUE(chain.run(generation_of({8, 4, 1, 16, 1}, names(0, 8))));
+  ASSERT_EQ(difference_from_reference(chain), "");
+  for (const auto& [pipelines, lag] : {std::pair(4, 0), std::pair(4, 2), std::pair(2, 1), std::pair(1, 1)}) {
+    std::vector<HistoryEntry> entries = history_entries(chain);
+    for (HistoryEntry& entry : entries) {
+      entry.plan.pipelines = pipelines;
+      entry.plan.lag = lag;
+    }
+    EXPECT_NE(difference_from_history(chain, entries), "") << pipelines << " pipelines, lag " << lag;
+  }
+}
+
+// ---- chains that nobody thought of ----
+
 TEST(ClockworkHandover, RandomChainsEqualTheReferenceOfTheirHistory) {
   int inside_windows = 0;
   for (std::uint64_t seed = 200; seed < 225; ++seed) {
