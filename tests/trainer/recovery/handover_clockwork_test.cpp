@@ -67,15 +67,16 @@ TEST_P(ClockworkRun, WithStashedWeightsEqualsItsReference) {
   run_checked(chain, generation_of(shape, names(0, shape.depth * shape.width)), RunEnd::kAllSteps);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    OfManyShapes, ClockworkRun,
-    ::testing::Values(Shape{1, 1, 1, 3}, Shape{1, 1, 2, 5}, Shape{2, 1, 1, 2}, Shape{2, 1, 2, 11}, Shape{3, 1, 1, 3},
-                      Shape{3, 1, 2, 16}, Shape{4, 2, 1, 4}, Shape{4, 2, 2, 19}, Shape{4, 1, 1, 11}, Shape{5, 1, 1, 16},
-                      Shape{6, 3, 1, 7}, Shape{6, 1, 1, 13}, Shape{7, 1, 1, 9}, Shape{8, 4, 1, 8}, Shape{8, 4, 1, 21},
-                      Shape{8, 2, 1, 13}, Shape{8, 2, 2, 33}, Shape{8, 1, 1, 12}, Shape{4, 2, 1, 8, 1},
-                      Shape{4, 2, 1, 9, 2}, Shape{3, 1, 1, 8, 1}, Shape{8, 4, 1, 16, 3}, Shape{8, 2, 1, 18, 5},
-                      Shape{2, 1, 1, 6, 3}, Shape{12, 3, 1, 18}, Shape{12, 6, 1, 12}),
-    name_of);
+INSTANTIATE_TEST_SUITE_P(OfManyShapes, ClockworkRun,
+                         ::testing::Values(Shape{1, 1, 1, 3}, Shape{1, 1, 2, 5}, Shape{2, 1, 1, 2}, Shape{2, 1, 2, 11},
+                                           Shape{3, 1, 1, 3}, Shape{3, 1, 2, 16}, Shape{4, 2, 1, 4}, Shape{4, 2, 2, 19},
+                                           Shape{4, 1, 1, 11}, Shape{5, 1, 1, 16}, Shape{6, 3, 1, 7},
+                                           Shape{6, 1, 1, 13}, Shape{7, 1, 1, 9}, Shape{8, 4, 1, 8}, Shape{8, 4, 1, 21},
+                                           Shape{8, 2, 1, 13}, Shape{8, 2, 2, 33}, Shape{8, 1, 1, 12},
+                                           Shape{4, 2, 1, 8, 1}, Shape{4, 2, 1, 9, 2}, Shape{3, 1, 1, 8, 1},
+                                           Shape{8, 4, 1, 16, 3}, Shape{8, 2, 1, 18, 5}, Shape{2, 1, 1, 6, 3},
+                                           Shape{12, 3, 1, 18}, Shape{12, 6, 1, 12}),
+                         name_of);
 
 // ---- stops ----
 
@@ -110,10 +111,9 @@ TEST_P(ClockworkStops, InAnySuperRoundEqualTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(OfManyShapes, ClockworkStops,
-                         ::testing::Values(Shape{2, 1, 1, 7}, Shape{3, 1, 1, 7}, Shape{4, 2, 1, 11},
-                                           Shape{4, 2, 2, 13}, Shape{5, 1, 1, 9}, Shape{8, 4, 1, 18},
-                                           Shape{8, 2, 1, 13}, Shape{4, 2, 1, 11, 2}, Shape{3, 1, 1, 8, 2},
-                                           Shape{8, 2, 1, 18, 3}),
+                         ::testing::Values(Shape{2, 1, 1, 7}, Shape{3, 1, 1, 7}, Shape{4, 2, 1, 11}, Shape{4, 2, 2, 13},
+                                           Shape{5, 1, 1, 9}, Shape{8, 4, 1, 18}, Shape{8, 2, 1, 13},
+                                           Shape{4, 2, 1, 11, 2}, Shape{3, 1, 1, 8, 2}, Shape{8, 2, 1, 18, 3}),
                          name_of);
 
 TEST(ClockworkHandover, AChainOfPlansEqualsTheReferenceOfItsHistory) {
@@ -164,7 +164,8 @@ TEST(ClockworkHandover, AtAnEvaluationEndsBeforeOrAfterIt) {
 // Gives the first round of a window the minibatches of its last one, and the other way round.
 class DealtWrongly final : public StageCompute {
  public:
-  DealtWrongly(std::unique_ptr<StageCompute> stage, int window, int round) : stage_(std::move(stage)), window_(window), round_(round) {}
+  DealtWrongly(std::unique_ptr<StageCompute> stage, int window, int round)
+      : stage_(std::move(stage)), window_(window), round_(round) {}
 
   Result<Output> forward(Position position, Buffer input) override {
     return stage_->forward(dealt(position), std::move(input));
