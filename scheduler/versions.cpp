@@ -77,8 +77,6 @@ class WorkerWalk {
         version_ = {op.window + 1};
         for (GradientBuffers& each : buffers_) each.of(op.window) = 0;
         break;
-      case OpKind::kBackwardWeights:
-        break;  // has no place in a list
     }
   }
 
