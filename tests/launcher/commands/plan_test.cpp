@@ -39,6 +39,21 @@ TEST_F(PlanCommand, ExplainsThePlanItChose) {
   EXPECT_THAT(run.out, HasSubstr("block 25 … head"));
 }
 
+TEST_F(PlanCommand, SaysHowClockworkUsesItsDevices) {
+  std::vector<std::string> args{"plan",           "--workers=8", "--device=gpu",         "--model=gpt-1.56b",
+                                "--window=128",   "--depth=8",   "--schedule=clockwork", "--precision=bf16",
+                                "--link-gbit=400"};
+  const CommandRun run = run_command(args);
+  EXPECT_EQ(run.exit_code, 0) << run.log;
+  EXPECT_THAT(run.out, HasSubstr("plan       clockwork D=8 P=4 W=1\n"));
+  EXPECT_THAT(run.out, HasSubstr("pipelines  4: a group has 4 replicas of each stage, and at most 2 minibatches in "
+                                 "flight at stage 0 of a pipeline\n"));
+  args.emplace_back("--json");
+  const auto json = storage::parse_json(run_command(args).out);
+  ASSERT_TRUE(json.ok()) << json.error();
+  EXPECT_TRUE(storage::JsonReader(*json).member("plan")->integer_at("lag").ok());
+}
+
 TEST_F(PlanCommand, PrintsTheSameAsJson) {
   const CommandRun run = run_command({"plan", "--workers=9", "--previous-workers=8", "--json"});
   const auto json = storage::parse_json(run.out);
@@ -153,6 +168,17 @@ TEST(ProfileFile, ReadsBlocksAndRepeatsThem) {
   EXPECT_EQ(profile->blocks[3].backward, 2'500'000);
   EXPECT_EQ(profile->blocks[3].activation_bytes, 300);
   EXPECT_EQ(profile->optimizer_bytes, 8);
+}
+
+TEST(ProfileFile, TakesHalfOfABackwardForTheWeightsUnlessToldOtherwise) {
+  EXPECT_EQ(parse_profile(kProfile)->blocks[3].weights, 1'250'000);
+  const auto block = [](const std::string& weights) {
+    return parse_profile(R"({"name": "x", "blocks": [{"name": "b", "forward_ms": 1, "backward_ms": 2, "weights_ms": )" +
+                         weights + "}]}");
+  };
+  EXPECT_EQ(block("0.5")->blocks[0].weights, 500'000);
+  EXPECT_EQ(block("0")->blocks[0].weights, 0);
+  EXPECT_THAT(block("3").error().message, HasSubstr("time for weights"));
 }
 
 TEST(ProfileFile, NamesWhatIsWrongAndWhere) {
