@@ -50,12 +50,16 @@ class EventSpan final : public DeviceSpan {
  public:
   explicit EventSpan(const c10::Stream& stream) : stream_(stream) { begin_.record(stream_); }
 
-  void end() override { end_.record(stream_); }
+  void end() override {
+    or_end("an event", [this] { end_.record(stream_); });
+  }
 
   std::optional<Tick> length() const override {
-    if (!end_.was_marked_for_recording() || !end_.query()) return std::nullopt;
-    constexpr double kPerMillisecond = 1e6;
-    return static_cast<Tick>(begin_.elapsedTime(end_) * kPerMillisecond);
+    return or_end("an event", [this]() -> std::optional<Tick> {
+      if (!end_.was_marked_for_recording() || !end_.query()) return std::nullopt;
+      constexpr double kPerMillisecond = 1e6;
+      return static_cast<Tick>(begin_.elapsedTime(end_) * kPerMillisecond);
+    });
   }
 
  private:
