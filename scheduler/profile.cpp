@@ -33,6 +33,7 @@ StageCost stage_cost(const ModelProfile& profile, int begin, int end) {
     cost.forward += profiled.forward;
     cost.backward += profiled.backward;
     cost.activation_bytes += profiled.activation_bytes;
+    cost.working_bytes = std::max(cost.working_bytes, profiled.working_bytes);
     parameters += profiled.parameters;
   }
   cost.weight_bytes = parameters * profile.weight_bytes;
@@ -57,6 +58,7 @@ Status check(const ModelProfile& profile) {
     EVERSTEP_TRY(in_range(where + "parameters", block.parameters, 0, kMostParameters));
     EVERSTEP_TRY(in_range(where + "activation_bytes", block.activation_bytes, 0, kMostBytes));
     EVERSTEP_TRY(in_range(where + "output_bytes", block.output_bytes, 0, kMostBytes));
+    EVERSTEP_TRY(in_range(where + "working_bytes", block.working_bytes, 0, kMostBytes));
     EVERSTEP_TRY(in_range(where + "forward time in ns", block.forward, 1, kLongestMinibatch));
     EVERSTEP_TRY(in_range(where + "backward time in ns", block.backward, 1, kLongestMinibatch));
     parameters += block.parameters;

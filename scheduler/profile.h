@@ -19,6 +19,7 @@ struct BlockProfile {
   std::int64_t output_bytes = 0;      // handed to the next block
   Tick forward = 0;
   Tick backward = 0;
+  std::int64_t working_bytes = 0;  // the most that it needs besides while it computes, there or back
 
   bool operator==(const BlockProfile&) const = default;
 };
@@ -50,7 +51,8 @@ Status check(const Hardware& hardware);
 // Cuts: stage s is blocks [cuts[s], cuts[s + 1]).
 using Cuts = std::vector<int>;
 
-// The sums over blocks [begin, end): times, activations, and bytes of state. Nothing that depends on a placement.
+// The sums over blocks [begin, end): times, activations, and bytes of state; and the most that one of them needs while
+// it computes. Nothing that depends on a placement.
 StageCost stage_cost(const ModelProfile& profile, int begin, int end);
 
 // Costs of the stages that the cuts make, on this hardware, under this placement, with `width` groups.

@@ -42,9 +42,11 @@ DeviceUse use_of(const Schedule& schedule, int worker, const ModelCosts& costs) 
   for (const Op& op : schedule.workers[worker]) {
     if (!is_compute(op)) continue;
     use.busy += costs.compute(worker, op);
-    const std::int64_t bytes = costs.model.stages[op.stage].activation_bytes;
-    activations += op.kind == OpKind::kForward ? bytes : -bytes;
+    const StageCost& stage = costs.model.stages[op.stage];
+    if (op.kind == OpKind::kForward) activations += stage.activation_bytes;
     use.peak_activation_bytes = std::max(use.peak_activation_bytes, activations);
+    use.peak_computing_bytes = std::max(use.peak_computing_bytes, activations + stage.working_bytes);
+    if (op.kind == OpKind::kBackward) activations -= stage.activation_bytes;
   }
   use.resident_bytes = resident_bytes(schedule, schedule.device_of(worker), costs.model.stages);
   return use;
