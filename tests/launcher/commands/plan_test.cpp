@@ -23,7 +23,7 @@ constexpr const char* kProfile = R"({
   "blocks": [
     {"name": "embedding", "parameters": 1000, "forward_ms": 0.5, "backward_ms": 1},
     {"name": "block", "repeat": 6, "parameters": 2000, "forward_ms": 1, "backward_ms": 2.5,
-     "activation_bytes": 300, "output_bytes": 40},
+     "activation_bytes": 300, "working_bytes": 50, "output_bytes": 40},
     {"name": "head", "parameters": 1000, "forward_ms": 2, "backward_ms": 4}
   ]
 })";
@@ -167,6 +167,7 @@ TEST(ProfileFile, ReadsBlocksAndRepeatsThem) {
   EXPECT_EQ(profile->blocks[3].name, "block 2");
   EXPECT_EQ(profile->blocks[3].backward, 2'500'000);
   EXPECT_EQ(profile->blocks[3].activation_bytes, 300);
+  EXPECT_EQ(profile->blocks[3].working_bytes, 50);
   EXPECT_EQ(profile->optimizer_bytes, 8);
 }
 
