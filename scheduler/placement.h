@@ -35,8 +35,11 @@ constexpr bool is_clockwork(ScheduleKind kind) {
   return kind == ScheduleKind::kClockwork || kind == ScheduleKind::kClockworkSync;
 }
 
-// Whether workers can run it, so that the planner may choose it by itself. The others can be drawn, timed and compared.
-constexpr bool is_trainable(ScheduleKind kind) { return kind != ScheduleKind::kPipedream2bw && !is_clockwork(kind); }
+// Whether workers can run it. The others can be drawn, timed and compared.
+constexpr bool is_trainable(ScheduleKind kind) { return kind != ScheduleKind::kPipedream2bw; }
+
+// Whether the planner may choose it without being asked for it.
+constexpr bool is_chosen_unasked(ScheduleKind kind) { return is_trainable(kind) && !is_clockwork(kind); }
 
 // Whether a backward is split into the gradient of the input, which has a place in the lists, and the gradients of the
 // weights, which are computed when there is time.

@@ -19,7 +19,7 @@ struct PlanOptions {
   int redundancy = 1;        // guard copies of owner state per stage
   bool synchronous = false;  // never let a minibatch meet two weight versions
   // Whether clockwork may be chosen without being asked for.
-  bool clockwork = is_trainable(ScheduleKind::kClockwork);
+  bool clockwork = is_chosen_unasked(ScheduleKind::kClockwork);
   Hardware hardware;
   std::optional<Plan> previous;  // what runs now: plans within 3 % of the fastest are chosen to move little
 

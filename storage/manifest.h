@@ -89,6 +89,8 @@ struct StoredPlan {
   int width = 1;
   int window = 1;
   int preload = 2;
+  int pipelines = 0;      // where the schedule has a choice; 0: it has none
+  int lag = 0;            // of the update, in slots
   std::vector<int> cuts;  // block at which each stage starts, and the number of blocks
 
   bool operator==(const StoredPlan&) const = default;

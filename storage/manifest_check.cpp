@@ -16,6 +16,8 @@ Status check_plan(const StoredPlan& plan, int blocks) {
   EVERSTEP_TRY(check_range("plan.width", plan.width, 1, kMostWorkers));
   EVERSTEP_TRY(check_range("plan.window", plan.window, 1, kLargestWindow));
   EVERSTEP_TRY(check_range("plan.preload", plan.preload, 0, kMostWorkers));
+  EVERSTEP_TRY(check_range("plan.pipelines", plan.pipelines, 0, kMostWorkers));
+  EVERSTEP_TRY(check_range("plan.lag", plan.lag, 0, plan.pipelines > 0 ? kMostWorkers : 0));
   const bool rising = std::ranges::adjacent_find(plan.cuts, std::greater_equal<>()) == plan.cuts.end();
   if (plan.cuts.size() < 2 || plan.cuts.front() != 0 || plan.cuts.back() != blocks || !rising) {
     return invalid_argument("plan.cuts does not rise from 0 to " + std::to_string(blocks) + ", the number of blocks");

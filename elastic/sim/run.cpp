@@ -254,7 +254,7 @@ std::int64_t Run::promise() {
 
 // A window of which a group kept sums is run to its end.
 void Run::stop_at_round(std::int64_t round) {
-  const std::int64_t super_round = std::int64_t{plan().depth} * plan().width;
+  const std::int64_t super_round = super_round_size(request_of(plan()));
   const bool has_sums = start_.generation.origin.kind == Origin::Kind::kSums;
   if (has_sums) round = std::max(round, (kWindow + super_round - 1) / super_round - 1);
   if (!last_round_) last_round_ = round;

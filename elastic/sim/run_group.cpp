@@ -80,7 +80,7 @@ bool Run::goes_its_own_way() {
 }
 
 void Run::end_in_group() {
-  const std::int64_t super_round = std::int64_t{plan().depth} * plan().width;
+  const std::int64_t super_round = super_round_size(request_of(plan()));
   TrainingState state = state_;
   state.position = {state_.version * kWindow};
   state.history.insert(state.history.end(), consumed_.begin(), consumed_.end());

@@ -31,7 +31,7 @@ void Run::finish_round() {
   process.computing_since = -1;
   const std::int64_t begin = state_.position.value;
   const std::int64_t window_end = (window_of(state_.position) + 1) * kWindow;
-  const std::int64_t end = std::min(window_end, begin + std::int64_t{plan().depth} * plan().width);
+  const std::int64_t end = std::min(window_end, begin + super_round_size(request_of(plan())));
   compute(begin, end);
   state_.position = {end};
   ++round_;

@@ -94,6 +94,7 @@ Json plan_json(const storage::StoredPlan& plan) {
   Json json = Json::object();
   json.set("schedule", plan.schedule).set("depth", plan.depth).set("chunks_per_device", plan.chunks_per_device);
   json.set("width", plan.width).set("window", plan.window).set("preload", plan.preload);
+  if (plan.pipelines > 0) json.set("pipelines", plan.pipelines).set("lag", plan.lag);
   return json.set("cuts", array_of(plan.cuts));
 }
 
@@ -117,8 +118,11 @@ Json digest_json(const std::optional<storage::Digest>& digest) {
 }  // namespace
 
 std::string plan_text(const storage::StoredPlan& plan) {
-  std::string text = plan.schedule + " D=" + std::to_string(plan.depth) + " W=" + std::to_string(plan.width) +
-                     " M=" + std::to_string(plan.window) + ", cuts";
+  std::string text = plan.schedule + " D=" + std::to_string(plan.depth);
+  if (plan.pipelines > 0) text += " P=" + std::to_string(plan.pipelines);
+  text += " W=" + std::to_string(plan.width) + " M=" + std::to_string(plan.window);
+  if (plan.lag > 0) text += " lag=" + std::to_string(plan.lag);
+  text += ", cuts";
   for (const int cut : plan.cuts) text += " " + std::to_string(cut);
   return text;
 }

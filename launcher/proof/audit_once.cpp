@@ -83,9 +83,10 @@ class OnceAudit {
   // one group, the same for all of the window, has in a super-round.
   bool is_group_share(const LedgerEntry& entry, const scheduler::Plan& plan, const AuditedStretch& present) {
     if (entry.window != present.from.value / window_) return false;
-    const int group = entry.first / plan.depth % plan.width;
+    const int size = round_size(request_of(plan));
+    const int group = entry.first / size % plan.width;
     const bool is_one_share =
-        entry.first % plan.depth == 0 && entry.end == std::min(entry.first + plan.depth, window_) && plan.width > 1;
+        entry.first % size == 0 && entry.end == std::min(entry.first + size, window_) && plan.width > 1;
     const GroupShare share{entry.window, entry.generation, group};
     if (share_.window != entry.window) share_ = share;
     return is_one_share && share_ == share;

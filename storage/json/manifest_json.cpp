@@ -49,17 +49,24 @@ Json plan_json(const StoredPlan& plan) {
   json.set("width", plan.width);
   json.set("window", plan.window);
   json.set("preload", plan.preload);
+  if (plan.pipelines > 0) {
+    json.set("pipelines", plan.pipelines);
+    json.set("lag", plan.lag);
+  }
   json.set("cuts", Json::Array(plan.cuts.begin(), plan.cuts.end()));
   return json;
 }
 
 StoredPlan read_plan(DocumentReader reader) {
+  const bool has_choice = reader.has("pipelines") || reader.has("lag");
   return {.schedule = reader.text("schedule", kLongestName),
           .depth = reader.small_integer("depth", 1, kMost),
           .chunks_per_device = reader.small_integer("chunks_per_device", 1, kMost),
           .width = reader.small_integer("width", 1, kMost),
           .window = reader.small_integer("window", 1, kLargestWindow),
           .preload = reader.small_integer("preload", 0, kMost),
+          .pipelines = has_choice ? reader.small_integer("pipelines", 1, kMost) : 0,
+          .lag = has_choice ? reader.small_integer("lag", 0, kMost) : 0,
           .cuts = reader.small_integers("cuts", kMostBlocks + 1)};
 }
 
@@ -164,7 +171,7 @@ Manifest read_manifest(const JsonReader& document, std::optional<Error>& complai
        "blocks",   "accumulation",  "window_losses", "flushed",    "skipped",    "loss",    "validation_loss", "parent",
        "ledger",   "ledger_writer", "configuration", "provenance", "files"});
   const DocumentReader::Members plan_members = {"schedule", "depth", "chunks_per_device", "width", "window",
-                                                "preload",  "cuts"};
+                                                "preload",  "pipelines", "lag", "cuts"};
   return {.job = reader.text("job", kLongestName),
           .lineage = reader.parsed("lineage", parse_hex, "16 lower-case hexadecimal digits"),
           .name = reader.parsed("checkpoint", parse_checkpoint_name, "the name of a checkpoint"),

@@ -43,12 +43,15 @@ struct DueCut {
   bool operator==(const DueCut&) const = default;
 };
 
-// At the update that makes version `made`, after so many rounds of this run; `next_rounds` of the window that follows.
-DueCut due_cut(const CheckpointPolicy& policy, Version made, std::int64_t rounds_done, int next_rounds);
+// At the update that makes version `made`, after so many rounds of this run. The window that follows has `next_rounds`,
+// and can be cut after `before_cut` of them (Schedule::rounds_before_cut()). A cut that has no place in it comes before.
+DueCut due_cut(const CheckpointPolicy& policy, Version made, std::int64_t rounds_done, int next_rounds,
+               int before_cut = 1);
 
-// The round after which the first cut inside a window of so many rounds is due, if there is one. A cut after its last
-// round is the one at its update.
-std::optional<int> first_cut_inside(const CheckpointPolicy& policy, std::int64_t rounds_done, int rounds);
+// The round after which the first cut inside a window of so many rounds is due, if there is one; it waits until the
+// window can be cut. A cut after its last round is the one at its update.
+std::optional<int> first_cut_inside(const CheckpointPolicy& policy, std::int64_t rounds_done, int rounds,
+                                    int before_cut = 1);
 
 // All state of one stage, flat as its layout says. Buffers that have no part in something are empty.
 struct StageState {

@@ -165,6 +165,8 @@ storage::StoredPlan stored_plan(const scheduler::Plan& plan) {
   stored.width = request.width;
   stored.window = request.window;
   stored.preload = request.preload;
+  stored.pipelines = request.pipelines;
+  stored.lag = request.lag;
   stored.cuts = plan.cuts;
   return stored;
 }

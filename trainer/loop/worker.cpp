@@ -79,7 +79,8 @@ Status Worker::prepare(const DataSource& data) {
   if (options_.anomalies.stops) sources_.emplace();
   // Group sums belong to no position inside their window.
   if (!has_sums_of(updates())) {
-    expect_capture(updates(), first_cut_inside(options_.checkpoints, 0, rounds_from(first_minibatch_)));
+    const int before_cut = rounds_before_cut(!adopts_next_);
+    expect_capture(updates(), first_cut_inside(options_.checkpoints, 0, rounds_from(first_minibatch_), before_cut));
   }
   EVERSTEP_TRY(begin_copies());
   if (options_.group_stop_limit.count() > 0) transport_.need_only(group().all());

@@ -27,6 +27,7 @@ struct ExpectedCapture {
   std::int64_t window = 0;
   int round = 0;
   int chunks_left = 0;  // whose Capture is still to come
+  std::map<int, Buffer> sums{};  // by stage, until they are all there and can be reduced
   NotedFlags overflowed;
   StagedCut cut;
 };
@@ -171,11 +172,13 @@ class Worker {
   Status fill_on_host(const Chunk& chunk, const StageState& state) const;
   bool writes(int stage) const;
   int rounds_from(std::int64_t first_minibatch) const;
-  std::int64_t super_round() const { return std::int64_t{shape_.depth()} * options_.schedule.width; }
+  int rounds_before_cut(bool starts_drained) const;
+  std::int64_t super_round() const { return scheduler::super_round_size(options_.schedule); }
   DueCut next_cut(const UpdateDecision& decision, std::int64_t window);
   void expect_capture(std::int64_t window, std::optional<int> round);
   bool is_expected(const scheduler::Op& capture) const;
   void capture(const scheduler::Op& op);
+  void reduce_capture();
   void hand_over_capture();
   void stage_previous_weights();
   void stage_state(const Chunk& chunk, StagedCut& cut);
@@ -208,6 +211,7 @@ class Worker {
   std::int64_t round_of(const scheduler::Op& op) const;
   SuperRounds::Place last_certain_round() const;
   Status wait_to_start(const scheduler::Op& op);
+  std::int64_t last_round_of_stop(std::int64_t round) const;
   void end_after(std::int64_t round);
   Status end_inside_window();
   Status sum_unfinished_window();

@@ -104,11 +104,17 @@ int Worker::rounds_from(std::int64_t first_minibatch) const {
   return shape_.rounds_in(slice);
 }
 
+// Of a window that is run from its start.
+int Worker::rounds_before_cut(bool starts_drained) const {
+  return shape_.rounds_before_cut(shape_.request.first_window + (starts_drained ? 0 : 1));
+}
+
 DueCut Worker::next_cut(const UpdateDecision& decision, std::int64_t window) {
   if (hooks_.checkpoints == nullptr) return {};
   rounds_done_ += rounds_from(stream_->first_minibatch_of(window));
   const bool is_last = window + 1 == options_.steps;
-  DueCut due = due_cut(options_.checkpoints, Version{window + 1}, rounds_done_, is_last ? 0 : rounds_from(0));
+  const int next_rounds = is_last ? 0 : rounds_from(0);
+  DueCut due = due_cut(options_.checkpoints, Version{window + 1}, rounds_done_, next_rounds, rounds_before_cut(false));
   if (due && !decision.all_idle) {
     const std::int64_t rounds = due.after_round ? *due.after_round + 1 : 0;
     const bool is_saved_anyway = is_last && options_.checkpoints.at_end;
@@ -153,15 +159,24 @@ void Worker::capture(const scheduler::Op& op) {
   staged.previous = {};  // no part of this cut
   Buffer sums = writes(op.stage) ? std::exchange(staged.gradients, {}) : Buffer{};
   copy_into(memory_, sums, chunk.memory.gradients[parity]);
-  reduction_.capture(op.window, op.round, op.stage, sums);
+  capture_->sums[op.stage] = sums;
   if (writes(op.stage)) {
     stage_state(chunk, cut);
     cut.stages.back().state.gradients = std::move(sums);
   }
-  if (--capture_->chunks_left == 0) memory_.gather();
+  if (--capture_->chunks_left == 0) reduce_capture();
   cut.position = {op.window * options_.schedule.window + stream_->first_minibatch_of(op.window) +
                   (op.round + 1) * super_round()};
   cut.began_drained = stream_->pattern().starts_drained(op.window);
+}
+
+// Chunks may be captured in another order on another worker; their sums travel in one order everywhere.
+void Worker::reduce_capture() {
+  const auto sums = std::exchange(capture_->sums, {});
+  for (auto each = sums.rbegin(); each != sums.rend(); ++each) {
+    reduction_.capture(capture_->window, capture_->round, each->first, each->second);
+  }
+  memory_.gather();
 }
 
 // As soon as its sums are complete and its losses are known.

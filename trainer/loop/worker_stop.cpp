@@ -53,9 +53,18 @@ Status Worker::wait_to_start(const scheduler::Op& op) {
   return {};
 }
 
-// Group sums belong to no position inside their window: a stop there comes at its end.
+// The first super-round not before this one that a stop can come after. Group sums belong to no position inside their
+// window: a stop there comes at its end. Other windows can be cut when all that met the weights before is complete.
+std::int64_t Worker::last_round_of_stop(std::int64_t round) const {
+  const std::int64_t window = rounds_.place_of(round).window;
+  if (window < stream_->first_window()) return round;
+  if (has_sums_of(window)) return rounds_.last_of(window);
+  const std::int64_t first = rounds_.number_of({window, stream_->pattern().rounds_before_cut(window) - 1});
+  return std::min(std::max(round, first), rounds_.last_of(window));
+}
+
 void Worker::end_after(std::int64_t round) {
-  if (const std::int64_t window = rounds_.place_of(round).window; has_sums_of(window)) round = rounds_.last_of(window);
+  round = last_round_of_stop(round);
   last_round_ = round;
   stop_ = std::max(stop_, WindowStop::kHandOver);
   if (nothing_is_left()) return;

@@ -121,7 +121,7 @@ Result<WindowStart> ReferenceRun::start_of(const HistoryEntry& entry) const {
   int first = entry.first;
   if (first > 0 && !parts_.empty() && parts_.back().window == entry.window) {
     const Part& before = parts_.back();
-    const bool ended_inside = (before.end - before.start.first) % (before.plan.depth * before.plan.width) != 0;
+    const bool ended_inside = (before.end - before.start.first) % super_round_size(request_of(before.plan)) != 0;
     if (entry.generation < before.generation || ended_inside) first = 0;
   }
   if (first > 0 || entry.flushed || !is_asynchronous(entry.plan.kind)) return WindowStart{true, first, 0};

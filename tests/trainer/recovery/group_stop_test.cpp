@@ -58,13 +58,18 @@ struct Shape {
   ScheduleKind kind;
   int depth;
   int width;
+  int pipelines = 0;
+  int lag = 0;
 };
 
 class GroupStop : public testing::TestWithParam<Shape> {
  protected:
   static GuardedGeneration generation() {
     const Shape& shape = GetParam();
-    return {shape.kind, shape.depth, shape.width, names(0, shape.depth * shape.width)};
+    GuardedGeneration made{shape.kind, shape.depth, shape.width, names(0, shape.depth * shape.width)};
+    made.pipelines = shape.pipelines;
+    made.lag = shape.lag;
+    return made;
   }
 
   // The first origin that a group kept sums for; nobody may fail to find one.
@@ -204,16 +209,20 @@ TEST_P(GroupStopControls, ALossThatIsAnothersIsNoticed) {
 std::string name_of(const testing::TestParamInfo<Shape>& test) {
   std::string name{to_string(test.param.kind)};
   std::erase_if(name, [](char letter) { return letter == '-'; });
-  return name + "_D" + std::to_string(test.param.depth) + "_W" + std::to_string(test.param.width);
+  return name + "_D" + std::to_string(test.param.depth) + "_W" + std::to_string(test.param.width) + "_P" +
+         std::to_string(test.param.pipelines) + "_lag" + std::to_string(test.param.lag);
 }
 
 INSTANTIATE_TEST_SUITE_P(OfAllShapes, GroupStop,
                          testing::Values(Shape{ScheduleKind::kAmdp, 2, 2}, Shape{ScheduleKind::kAmdp, 2, 3},
                                          Shape{ScheduleKind::kAmdp, 4, 2}, Shape{ScheduleKind::kOneFOneB, 2, 3},
                                          Shape{ScheduleKind::kOneFOneB, 2, 2}, Shape{ScheduleKind::kOneFOneB, 3, 2},
-                                         Shape{ScheduleKind::kTwoDirections, 4, 2}),
+                                         Shape{ScheduleKind::kTwoDirections, 4, 2}, Shape{ScheduleKind::kClockwork, 2, 2},
+                                         Shape{ScheduleKind::kClockwork, 3, 2}, Shape{ScheduleKind::kClockwork, 4, 2},
+                                         Shape{ScheduleKind::kClockwork, 4, 2, 1},
+                                         Shape{ScheduleKind::kClockwork, 2, 3, 1, 1}),
                          name_of);
-INSTANTIATE_TEST_SUITE_P(OfAnAsynchronousPipeline, GroupStopControls, testing::Values(Shape{ScheduleKind::kAmdp, 2, 2}),
+INSTANTIATE_TEST_SUITE_P(OfAnAsynchronousPipeline, GroupStopControls, testing::Values(Shape{ScheduleKind::kAmdp, 2, 2}, Shape{ScheduleKind::kClockwork, 4, 2}),
                          name_of);
 
 }  // namespace

@@ -18,13 +18,18 @@ struct Shape {
   int depth;
   int width;
   int deaths;  // at once
+  int pipelines = 0;
+  int lag = 0;
 };
 
 class KillPoints : public testing::TestWithParam<Shape> {
  protected:
   static GuardedGeneration generation() {
     const Shape& shape = GetParam();
-    return {shape.kind, shape.depth, shape.width, names(0, shape.depth * shape.width), shape.deaths};
+    GuardedGeneration made{shape.kind, shape.depth, shape.width, names(0, shape.depth * shape.width), shape.deaths};
+    made.pipelines = shape.pipelines;
+    made.lag = shape.lag;
+    return made;
   }
 };
 
@@ -60,7 +65,8 @@ std::string name_of(const testing::TestParamInfo<Shape>& test) {
   std::string name{to_string(test.param.kind)};
   std::erase_if(name, [](char letter) { return letter == '-'; });
   return name + "_D" + std::to_string(test.param.depth) + "_W" + std::to_string(test.param.width) + "_" +
-         std::to_string(test.param.deaths) + "deaths";
+         std::to_string(test.param.deaths) + "deaths_P" + std::to_string(test.param.pipelines) + "_lag" +
+         std::to_string(test.param.lag);
 }
 
 INSTANTIATE_TEST_SUITE_P(OfAllShapes, KillPoints,
@@ -69,7 +75,12 @@ INSTANTIATE_TEST_SUITE_P(OfAllShapes, KillPoints,
                                          Shape{ScheduleKind::kOneFOneB, 3, 1, 1},
                                          Shape{ScheduleKind::kOneFOneB, 1, 3, 2},
                                          Shape{ScheduleKind::kOneFOneB, 2, 2, 1}, Shape{ScheduleKind::kGpipe, 3, 1, 2},
-                                         Shape{ScheduleKind::kTwoDirections, 4, 1, 1}),
+                                         Shape{ScheduleKind::kTwoDirections, 4, 1, 1},
+                                         Shape{ScheduleKind::kClockwork, 4, 1, 1}, Shape{ScheduleKind::kClockwork, 3, 1, 1},
+                                         Shape{ScheduleKind::kClockwork, 2, 2, 1},
+                                         Shape{ScheduleKind::kClockwork, 4, 1, 2, 2, 1},
+                                         Shape{ScheduleKind::kClockwork, 8, 1, 1, 2},
+                                         Shape{ScheduleKind::kClockworkSync, 4, 1, 1}),
                          name_of);
 
 }  // namespace

@@ -16,7 +16,7 @@ int number_of(const std::vector<int>& names, int name) {
 }
 
 std::vector<std::vector<int>> guards_of(const GuardedGeneration& generation) {
-  const auto placement = scheduler::Placement::make(generation.kind, generation.depth).value();
+  const auto placement = scheduler::Placement::make(generation.kind, generation.depth, 2, generation.pipelines).value();
   const int workers = generation.depth * generation.width;
   std::vector<std::vector<int>> guards;
   for (int stage = 0; stage < placement.stages(); ++stage) {
@@ -33,7 +33,7 @@ std::vector<std::vector<int>> guards_of(const GuardedGeneration& generation) {
 }
 
 scheduler::Plan plan_of(const GuardedGeneration& generation, const TrainOptions& options) {
-  const auto placement = scheduler::Placement::make(generation.kind, generation.depth).value();
+  const auto placement = scheduler::Placement::make(generation.kind, generation.depth, 2, generation.pipelines).value();
   scheduler::Plan plan;
   plan.kind = generation.kind;
   plan.depth = generation.depth;
@@ -41,6 +41,7 @@ scheduler::Plan plan_of(const GuardedGeneration& generation, const TrainOptions&
   plan.width = generation.width;
   plan.window = options.schedule.window;
   plan.preload = options.schedule.preload;
+  plan.lag = generation.lag;
   for (int stage = 0; stage <= placement.stages(); ++stage) {
     plan.cuts.push_back(stage * options.model.blocks() / placement.stages());
   }

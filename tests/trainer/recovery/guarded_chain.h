@@ -27,6 +27,8 @@ struct GuardedGeneration {
   std::vector<int> donors = {};       // of the generation before, that only hand over
   std::map<int, CallTest> dies = {};  // by name: where it does; every one of them is gone when the generation ends
   bool stops_at_once = false;         // is told before it starts to stop after its first super-round
+  int pipelines = 0;                  // in clockwork; 0: as many as usual
+  int lag = 0;
 };
 
 inline CallTest at_call(std::int64_t number) {

@@ -34,6 +34,8 @@ scheduler::Plan plan_of(const TrainOptions& options) {
   scheduler::Plan plan;
   plan.kind = options.schedule.kind;
   plan.depth = options.schedule.depth;
+  plan.pipelines = placement_of(options.schedule).value().pipelines();
+  plan.lag = options.schedule.lag;
   plan.width = options.schedule.width;
   plan.window = options.schedule.window;
   plan.preload = options.schedule.preload;
@@ -225,8 +227,9 @@ TrainOptions HandoverChain::options_under(const TestGeneration& next) const {
   options.schedule.kind = next.kind;
   options.schedule.depth = next.depth;
   options.schedule.width = next.width;
-  const int stages =
-      scheduler::Placement::make(next.kind, next.depth, options.schedule.chunks_per_device).value().stages();
+  options.schedule.pipelines = next.pipelines;
+  options.schedule.lag = next.lag;
+  const int stages = placement_of(options.schedule).value().stages();
   options.cuts.clear();
   for (int stage = 0; stage <= stages; ++stage) options.cuts.push_back(stage * options.model.blocks() / stages);
   options.generation = generation_;

@@ -40,6 +40,8 @@ struct TestGeneration {
   std::vector<int> workers;  // their names, by place in the plan
   std::vector<int> donors;   // workers of the generation before that only hand over; all others of it are gone
   TestStop stop;
+  int pipelines = 0;  // in clockwork; 0: as many as usual
+  int lag = 0;
 };
 
 // Generations that follow each other, each a real train() on threads that starts from what the one before left in the

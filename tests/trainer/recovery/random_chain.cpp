@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "scheduler/clockwork.h"
+
 namespace everstep::trainer {
 namespace {
 
@@ -42,7 +44,14 @@ TestGeneration RandomChain::any_plan() {
     next.depth = kDepths[below(std::size(kDepths))];
     next.width = 1 + below(3);
   } while (next.depth * next.width > kMostWorkers || !scheduler::Placement::make(next.kind, next.depth));
+  if (is_clockwork(next.kind)) choose_pipelines(next);
   return next;
+}
+
+void RandomChain::choose_pipelines(TestGeneration& next) {
+  const std::vector<int> possible = scheduler::clockwork_pipelines(next.depth);
+  next.pipelines = possible[static_cast<std::size_t>(below(static_cast<int>(possible.size())))];
+  if (next.kind == scheduler::ScheduleKind::kClockwork) next.lag = below(3);
 }
 
 // Who has none hands over.

@@ -22,6 +22,7 @@ class RandomChain {
  private:
   int below(int bound);
   TestGeneration any_plan();
+  void choose_pipelines(TestGeneration& next);
   void take_places(TestGeneration& next, std::vector<int> before);
   void spare_some(TestGeneration& next, const HandoverChain& chain);
 

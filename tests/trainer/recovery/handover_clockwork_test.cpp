@@ -1,0 +1,182 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scheduler/clockwork.h"
+#include "tests/trainer/recovery/random_chain.h"
+
+namespace everstep::trainer {
+namespace {
+
+using scheduler::ScheduleKind;
+
+struct Shape {
+  int depth;
+  int pipelines;
+  int width;
+  int window;
+  int lag = 0;
+  ScheduleKind kind = ScheduleKind::kClockwork;
+};
+
+TestGeneration generation_of(const Shape& shape, std::vector<int> workers, TestStop stop = {}) {
+  return {shape.kind, shape.depth, shape.width, std::move(workers), {}, stop, shape.pipelines, shape.lag};
+}
+
+TestGeneration with_donors(TestGeneration generation, std::vector<int> donors) {
+  generation.donors = std::move(donors);
+  return generation;
+}
+
+void run_checked(HandoverChain& chain, const TestGeneration& next, RunEnd expected = RunEnd::kHandOver) {
+  const auto end = chain.run(next);
+  ASSERT_TRUE(end) << end.error();
+  ASSERT_EQ(*end, expected);
+  ASSERT_EQ(difference_from_reference(chain), "") << "at minibatch " << chain.position();
+}
+
+std::string name_of(const ::testing::TestParamInfo<Shape>& test) {
+  const auto& [depth, pipelines, width, window, lag, kind] = test.param;
+  return "D" + std::to_string(depth) + "_P" + std::to_string(pipelines) + "_W" + std::to_string(width) + "_M" +
+         std::to_string(window) + "_lag" + std::to_string(lag);
+}
+
+// ---- whole runs ----
+
+class ClockworkRun : public ::testing::TestWithParam<Shape> {};
+
+TEST_P(ClockworkRun, ThatNobodyDisturbsEqualsItsReference) {
+  const Shape& shape = GetParam();
+  HandoverChain chain(chain_options(shape.window, 5));
+  run_checked(chain, generation_of(shape, names(0, shape.depth * shape.width)), RunEnd::kAllSteps);
+}
+
+TEST_P(ClockworkRun, OfTheSynchronousTwinEqualsPlainTraining) {
+  Shape shape = GetParam();
+  shape.kind = ScheduleKind::kClockworkSync;
+  shape.lag = 0;
+  HandoverChain chain(chain_options(shape.window, 4));
+  run_checked(chain, generation_of(shape, names(0, shape.depth * shape.width)), RunEnd::kAllSteps);
+  EXPECT_EQ(difference_from_undisturbed(chain), "");
+}
+
+TEST_P(ClockworkRun, WithStashedWeightsEqualsItsReference) {
+  const Shape& shape = GetParam();
+  TrainOptions options = chain_options(shape.window, 4);
+  options.stash = true;
+  HandoverChain chain(options);
+  run_checked(chain, generation_of(shape, names(0, shape.depth * shape.width)), RunEnd::kAllSteps);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    OfManyShapes, ClockworkRun,
+    ::testing::Values(Shape{1, 1, 1, 3}, Shape{1, 1, 2, 5}, Shape{2, 1, 1, 2}, Shape{2, 1, 2, 11}, Shape{3, 1, 1, 3},
+                      Shape{3, 1, 2, 16}, Shape{4, 2, 1, 4}, Shape{4, 2, 2, 19}, Shape{4, 1, 1, 11}, Shape{5, 1, 1, 16},
+                      Shape{6, 3, 1, 7}, Shape{6, 1, 1, 13}, Shape{7, 1, 1, 9}, Shape{8, 4, 1, 8}, Shape{8, 4, 1, 21},
+                      Shape{8, 2, 1, 13}, Shape{8, 2, 2, 33}, Shape{8, 1, 1, 12}, Shape{4, 2, 1, 8, 1},
+                      Shape{4, 2, 1, 9, 2}, Shape{3, 1, 1, 8, 1}, Shape{8, 4, 1, 16, 3}, Shape{8, 2, 1, 18, 5},
+                      Shape{2, 1, 1, 6, 3}, Shape{12, 3, 1, 18}, Shape{12, 6, 1, 12}),
+    name_of);
+
+// ---- stops ----
+
+class ClockworkStops : public ::testing::TestWithParam<Shape> {
+ protected:
+  // After the super-round, or after the first that the window can be cut after.
+  static Position expected_after(std::int64_t round) {
+    const Shape& shape = GetParam();
+    const scheduler::Clock clock(shape.depth, shape.pipelines, shape.lag);
+    const std::int64_t size = std::int64_t{shape.pipelines} * shape.width;
+    const std::int64_t rounds = (shape.window + size - 1) / size;
+    const std::int64_t window = round / rounds;
+    std::int64_t inside = round % rounds + 1;
+    if (window > 0) inside = std::max<std::int64_t>(inside, clock.lagging_rounds());
+    return {window * shape.window + std::min<std::int64_t>(shape.window, inside * size)};
+  }
+};
+
+TEST_P(ClockworkStops, InAnySuperRoundEqualTheReference) {
+  const Shape& shape = GetParam();
+  const int size = shape.pipelines * shape.width;
+  const int rounds = (shape.window + size - 1) / size;
+  for (std::int64_t round = 0; round < 2 * rounds + 2; ++round) {
+    SCOPED_TRACE(round);
+    HandoverChain chain(chain_options(shape.window, 4));
+    const int workers = shape.depth * shape.width;
+    run_checked(chain, generation_of(shape, names(0, workers), after_round(round)));
+    EXPECT_EQ(chain.position(), expected_after(round));
+    // The rest of the window, and what follows, by the same shape on other workers.
+    run_checked(chain, with_donors(generation_of(shape, names(100, workers)), names(0, workers)), RunEnd::kAllSteps);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(OfManyShapes, ClockworkStops,
+                         ::testing::Values(Shape{2, 1, 1, 7}, Shape{3, 1, 1, 7}, Shape{4, 2, 1, 11},
+                                           Shape{4, 2, 2, 13}, Shape{5, 1, 1, 9}, Shape{8, 4, 1, 18},
+                                           Shape{8, 2, 1, 13}, Shape{4, 2, 1, 11, 2}, Shape{3, 1, 1, 8, 2},
+                                           Shape{8, 2, 1, 18, 3}),
+                         name_of);
+
+TEST(ClockworkHandover, AChainOfPlansEqualsTheReferenceOfItsHistory) {
+  HandoverChain chain(chain_options(26, 14));
+  run_checked(chain, generation_of({4, 2, 1, 26}, {0, 1, 2, 3}, after_update(1)));
+  EXPECT_EQ(chain.position(), Position{3 * 26}) << "the window that had begun is finished";
+  run_checked(chain, {ScheduleKind::kAmdp, 2, 1, {3, 9}, {0, 1, 2}, after_round(16)});
+  EXPECT_EQ(chain.position(), Position{4 * 26 + 8});
+  run_checked(chain, generation_of({8, 2, 1, 26}, names(3, 8), after_round(5)));
+  EXPECT_TRUE(chain.is_inside_window());
+  run_checked(chain, with_donors(generation_of({3, 1, 1, 26}, {3, 30, 4}, after_round(12)), names(5, 6)));
+  run_checked(chain, {ScheduleKind::kOneFOneB, 3, 2, names(30, 6), {3, 4}, after_round(3)});
+  run_checked(chain, generation_of({4, 2, 3, 26, 1}, names(30, 12), after_round(8)));
+  run_checked(chain, {ScheduleKind::kAmdp, 4, 2, names(30, 8), names(38, 4), after_round(5)});
+  run_checked(chain, with_donors(generation_of({5, 1, 1, 26}, names(33, 5), after_update(10)), {30, 31, 32}));
+  run_checked(chain, with_donors(generation_of({2, 1, 2, 26}, names(34, 4)), {33}), RunEnd::kAllSteps);
+  EXPECT_EQ(chain.position(), Position{14 * 26});
+}
+
+// Cuts that are saved on the way take their part of the past with them; what the workers bring is the rest.
+TEST(ClockworkHandover, BringsWhatIsNotSavedOfThePast) {
+  for (const CheckpointPolicy& policy : {CheckpointPolicy{2, 0, false}, CheckpointPolicy{0, 3, false}}) {
+    TrainOptions options = chain_options(26, 9);
+    options.checkpoints = policy;
+    HandoverChain chain(options);
+    run_checked(chain, generation_of({4, 2, 1, 26}, {0, 1, 2, 3}, after_round(18)));
+    run_checked(chain, with_donors(generation_of({3, 1, 1, 26}, {5, 0, 6}, after_round(35)), {1, 2, 3}));
+    run_checked(chain, with_donors(generation_of({8, 2, 1, 26}, names(5, 8), after_round(20)), {0}));
+    run_checked(chain, with_donors(generation_of({2, 1, 1, 26}, {5, 6}), names(7, 6)), RunEnd::kAllSteps);
+  }
+}
+
+TEST(ClockworkHandover, AtAnEvaluationEndsBeforeOrAfterIt) {
+  for (std::int64_t round = 11; round <= 18; ++round) {
+    SCOPED_TRACE(round);
+    TrainOptions options = chain_options(26, 5);
+    options.evaluate_every = 1;
+    options.evaluate_minibatches = 4;
+    HandoverChain chain(options);
+    run_checked(chain, generation_of({4, 2, 1, 26, 1}, {0, 1, 2, 3}, after_round(round)));
+    EXPECT_EQ(chain.position(), Position{round / 13 * 26 + (round % 13 + 1) * 2}) << "every window starts drained";
+    run_checked(chain, with_donors(generation_of({3, 1, 1, 26}, {3, 4, 5}), {0, 1, 2}), RunEnd::kAllSteps);
+  }
+}
+
+TEST(ClockworkHandover, RandomChainsEqualTheReferenceOfTheirHistory) {
+  int inside_windows = 0;
+  for (std::uint64_t seed = 200; seed < 225; ++seed) {
+    SCOPED_TRACE(seed);
+    HandoverChain chain(chain_options(23, 8));
+    RandomChain random(seed, {ScheduleKind::kClockwork, ScheduleKind::kClockwork, ScheduleKind::kClockworkSync,
+                              ScheduleKind::kAmdp, ScheduleKind::kOneFOneB});
+    for (bool goes_on = true; goes_on;) {
+      const auto end = chain.run(random.next(chain));
+      ASSERT_TRUE(end) << end.error();
+      ASSERT_EQ(difference_from_reference(chain), "") << "at minibatch " << chain.position();
+      goes_on = *end == RunEnd::kHandOver;
+      if (chain.is_inside_window()) ++inside_windows;
+    }
+    EXPECT_EQ(chain.position(), Position{23 * 8});
+  }
+  EXPECT_GT(inside_windows, 25) << "most chains should have a stop inside a window";
+}
+
+}  // namespace
+}  // namespace everstep::trainer
