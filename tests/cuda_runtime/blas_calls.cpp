@@ -36,7 +36,7 @@ cublasStatus_t multiply(const void* function, const char* name, cudaStream_t str
 }  // namespace
 }  // namespace everstep::null_cuda
 
-using namespace everstep::null_cuda;
+using namespace everstep::null_cuda;  // NOLINT(google-build-using-namespace): what follows has no namespace
 
 extern "C" {
 
@@ -86,8 +86,8 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t /*transa*/,
                             cudaDataType /*a_type*/, int /*lda*/, const void* b, cudaDataType /*b_type*/, int /*ldb*/,
                             const void* /*beta*/, void* c, cudaDataType /*c_type*/, int /*ldc*/,
                             cublasComputeType_t /*compute*/, cublasGemmAlgo_t /*algorithm*/) {
-  static const char kFunction = 0;  // the name of the function means several in C++
-  return multiply(&kFunction, "cublasGemmEx", handle_of(handle).stream, {a, b, c});
+  static const char function = 0;  // the name of the function means several in C++
+  return multiply(&function, "cublasGemmEx", handle_of(handle).stream, {a, b, c});
 }
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t /*operation*/,

@@ -57,6 +57,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
 }
 
 // ---- no public header has these ----
+// NOLINTBEGIN(readability-identifier-naming): nvcc calls them so
 
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
   *kernel = reinterpret_cast<cudaKernel_t>(const_cast<void*>(function));
@@ -98,5 +99,7 @@ void __cudaRegisterFunction(void** /*handle*/, const char* function, char* /*dev
 
 void __cudaRegisterVar(void** /*handle*/, char* /*variable*/, char* /*address*/, const char* /*name*/, int /*external*/,
                        std::size_t /*bytes*/, int /*constant*/, int /*global*/) {}
+
+// NOLINTEND(readability-identifier-naming)
 
 }  // extern "C"

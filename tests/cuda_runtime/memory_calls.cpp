@@ -35,7 +35,7 @@ bool copy(void* to, const void* from, std::size_t bytes) {
 }  // namespace
 }  // namespace everstep::null_cuda
 
-using namespace everstep::null_cuda;
+using namespace everstep::null_cuda;  // NOLINT(google-build-using-namespace): what follows has no namespace
 
 extern "C" {
 

@@ -98,8 +98,8 @@ TEST(NullCuda, SharesTheBytesOfLargePinnedBlocks) {
 }
 
 TEST(NullCuda, CountsEveryCallThatWaits) {
-  const cudaStream_t stream = new_stream();
-  const cudaEvent_t event = recorded_on(stream);
+  cudaStream_t stream = new_stream();
+  cudaEvent_t event = recorded_on(stream);
   void* const gpu = gpu_memory();
   char* const pinned = pinned_memory();
   std::vector<char> pageable(kBytes);
@@ -121,14 +121,14 @@ TEST(NullCuda, CountsEveryCallThatWaits) {
 }
 
 TEST(NullCuda, CountsNothingElseAsAWait) {
-  const cudaStream_t stream = new_stream();
+  cudaStream_t stream = new_stream();
   void* const gpu = gpu_memory();
   char* const pinned = pinned_memory();
   EXPECT_EQ(waits_in([&] {
               cudaMemcpyAsync(pinned, gpu, kBytes, cudaMemcpyDefault, stream);
               cudaMemcpyAsync(gpu, pinned, kBytes, cudaMemcpyDefault, stream);
               cudaMemsetAsync(gpu, 0, kBytes, stream);
-              const cudaEvent_t event = recorded_on(stream);
+              cudaEvent_t event = recorded_on(stream);
               cudaEventQuery(event);
               cudaStreamQuery(stream);
               cudaStreamWaitEvent(new_stream(), event, 0);
@@ -139,25 +139,25 @@ TEST(NullCuda, CountsNothingElseAsAWait) {
 // One stream waits for another, and that for a third.
 TEST(NullCuda, EndsWhatIsWaitedForAndAllBeforeIt) {
   set_pace(Pace::kWhenWaitedFor);
-  const cudaStream_t first = new_stream();
-  const cudaStream_t second = new_stream();
-  const cudaStream_t third = new_stream();
+  cudaStream_t first = new_stream();
+  cudaStream_t second = new_stream();
+  cudaStream_t third = new_stream();
   void* const gpu = gpu_memory();
   const auto work = [&](cudaStream_t stream) {
     cudaMemsetAsync(gpu, 0, kBytes, stream);
     return recorded_on(stream);
   };
-  const cudaEvent_t of_third = work(third);
+  cudaEvent_t of_third = work(third);
   cudaStreamWaitEvent(second, of_third, 0);
-  const cudaEvent_t of_second = work(second);
-  const cudaEvent_t later = work(third);
+  cudaEvent_t of_second = work(second);
+  cudaEvent_t later = work(third);
   cudaStreamWaitEvent(first, of_second, 0);
-  const cudaEvent_t of_first = work(first);
-  for (const cudaEvent_t event : {of_first, of_second, of_third, later}) {
+  cudaEvent_t of_first = work(first);
+  for (cudaEvent_t event : {of_first, of_second, of_third, later}) {
     EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady);
   }
   EXPECT_EQ(cudaEventSynchronize(of_first), cudaSuccess);
-  for (const cudaEvent_t event : {of_first, of_second, of_third}) EXPECT_EQ(cudaEventQuery(event), cudaSuccess);
+  for (cudaEvent_t event : {of_first, of_second, of_third}) EXPECT_EQ(cudaEventQuery(event), cudaSuccess);
   EXPECT_EQ(cudaEventQuery(later), cudaErrorNotReady);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   EXPECT_EQ(cudaEventQuery(later), cudaSuccess);

@@ -60,7 +60,7 @@ void end_all_work() {
 
 }  // namespace everstep::null_cuda
 
-using namespace everstep::null_cuda;
+using namespace everstep::null_cuda;  // NOLINT(google-build-using-namespace): what follows has no namespace
 
 extern "C" {
 
