@@ -57,6 +57,18 @@ TEST(DueCut, CountsRoundsOverWindows) {
   EXPECT_THAT(cuts_of(every_rounds(1), 3, 1), ElementsAre(1, 2, 3));
 }
 
+// Where the first rounds of a window cannot be cut.
+TEST(DueCut, WaitsUntilTheWindowCanBeCutOrComesBeforeIt) {
+  EXPECT_EQ(due_cut(every_rounds(5), Version{1}, 8, 8, 4), after_round(3)) << "due after round 1";
+  EXPECT_EQ(due_cut(every_rounds(5), Version{1}, 9, 9, 7), after_round(6)) << "due after round 0";
+  EXPECT_EQ(due_cut(every_rounds(5), Version{1}, 9, 9, 8), after_round(7));
+  EXPECT_EQ(due_cut(every_rounds(5), Version{1}, 9, 9, 9), at_update()) << "after its last round there is none";
+  EXPECT_EQ(due_cut(every_rounds(20), Version{1}, 9, 9, 9), DueCut{}) << "due in the window after";
+  EXPECT_EQ(first_cut_inside(every_rounds(2), 0, 6, 1), 1);
+  EXPECT_EQ(first_cut_inside(every_rounds(2), 0, 6, 5), 4);
+  EXPECT_EQ(first_cut_inside(every_rounds(2), 0, 6, 6), std::nullopt);
+}
+
 TEST(DueCut, IsTakenOncePerWindowAndThenPreferablyAtTheUpdate) {
   EXPECT_THAT(cuts_of(every_rounds(2), 3, 4), ElementsAre(2, 4, 8, 12));
   EXPECT_THAT(cuts_of(every_rounds(2), 4, 5), ElementsAre(2, 6, 10, 16, 20));

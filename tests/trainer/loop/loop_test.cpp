@@ -77,11 +77,15 @@ struct Shape {
   int depth;
   int width;
   int window;
+  int pipelines = 0;
+  int lag = 0;
 };
 
 std::string name_of(const ::testing::TestParamInfo<Shape>& info) {
   std::string name = std::string(to_string(info.param.kind)) + "_D" + std::to_string(info.param.depth) + "_W" +
                      std::to_string(info.param.width) + "_M" + std::to_string(info.param.window);
+  if (info.param.pipelines > 0) name += "_P" + std::to_string(info.param.pipelines);
+  if (info.param.lag > 0) name += "_lag" + std::to_string(info.param.lag);
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 }
@@ -92,6 +96,8 @@ class LoopOver : public ::testing::TestWithParam<Shape> {
   void SetUp() override {
     const Shape& shape = GetParam();
     options_ = counting_options(shape.kind, shape.depth, shape.width, shape.window, kSteps);
+    options_.schedule.pipelines = shape.pipelines;
+    options_.schedule.lag = shape.lag;
     run_all(options_, run_);
     for (const auto& result : run_.results) EXPECT_TRUE(result.ok()) << result.error();
     ASSERT_FALSE(HasFailure());
@@ -175,7 +181,7 @@ TEST_P(LoopOver, EveryBackwardIsCompletedBeforeItsSumIsRead) {
 
 // Where the pipeline fills and drains, a stage may have run only one way between two updates.
 TEST_P(LoopOver, EveryStageIsTimedApartOnEveryWorker) {
-  const scheduler::Placement placement = *scheduler::Placement::make(GetParam().kind, GetParam().depth);
+  const scheduler::Placement placement = *placement_of(options_.schedule);
   for (const auto& reports : run_.reports) {
     for (std::size_t worker = 0; worker < run_.reports.size(); ++worker) {
       std::vector<Tick> expected;
@@ -237,7 +243,13 @@ INSTANTIATE_TEST_SUITE_P(
                       Shape{ScheduleKind::kAmdp, 2, 1, 2}, Shape{ScheduleKind::kAmdp, 2, 3, 7},
                       Shape{ScheduleKind::kAmdp, 4, 1, 4}, Shape{ScheduleKind::kAmdp, 4, 1, 5},
                       Shape{ScheduleKind::kAmdp, 4, 2, 16}, Shape{ScheduleKind::kAmdp, 8, 1, 8},
-                      Shape{ScheduleKind::kAmdp, 8, 1, 32}, Shape{ScheduleKind::kAmdp, 12, 1, 24}),
+                      Shape{ScheduleKind::kAmdp, 8, 1, 32}, Shape{ScheduleKind::kAmdp, 12, 1, 24},
+                      Shape{ScheduleKind::kClockwork, 1, 1, 3}, Shape{ScheduleKind::kClockwork, 2, 1, 2},
+                      Shape{ScheduleKind::kClockwork, 3, 2, 7}, Shape{ScheduleKind::kClockwork, 4, 1, 5},
+                      Shape{ScheduleKind::kClockwork, 4, 2, 16, 1}, Shape{ScheduleKind::kClockwork, 5, 1, 8, 1, 2},
+                      Shape{ScheduleKind::kClockwork, 8, 1, 8}, Shape{ScheduleKind::kClockwork, 8, 1, 17, 2},
+                      Shape{ScheduleKind::kClockwork, 8, 1, 16, 4, 3}, Shape{ScheduleKind::kClockworkSync, 4, 2, 9},
+                      Shape{ScheduleKind::kClockworkSync, 5, 1, 6}),
     name_of);
 
 TEST(Loop, EvaluatesOnTheWholePipelineAndGoesOn) {

@@ -24,7 +24,8 @@ std::vector<ScheduleRequest> requests() {
   };
   const std::vector<Depths> kinds = {{ScheduleKind::kAmdp, {2, 4, 8}},        {ScheduleKind::kAmdpSync, {2, 4}},
                                      {ScheduleKind::kOneFOneB, {1, 2, 3, 5}}, {ScheduleKind::kTwoDirections, {2, 4}},
-                                     {ScheduleKind::kGpipe, {1, 4}},          {ScheduleKind::kInterleaved, {2, 4}}};
+                                     {ScheduleKind::kGpipe, {1, 4}},          {ScheduleKind::kInterleaved, {2, 4}},
+                                     {ScheduleKind::kClockwork, {1, 2, 3, 8}}, {ScheduleKind::kClockworkSync, {2, 3}}};
   std::vector<ScheduleRequest> all;
   for (const Depths& each : kinds) {
     for (const int depth : each.depths) {
@@ -32,13 +33,18 @@ std::vector<ScheduleRequest> requests() {
         for (const int extra : {0, 1, depth * width, depth * width + depth - 1}) {
           const int window = depth * width + extra;
           std::set<int> starts{0, depth * width / 2};
-          if (each.kind == ScheduleKind::kAmdp) starts.insert(window);  // resumed from a live checkpoint
+          if (is_asynchronous(each.kind)) starts.insert(window);  // resumed from a live checkpoint
           for (const int first_minibatch : starts) {
             ScheduleRequest request = request_of(each.kind, depth, width, window, 1);
             request.first_window = 3;
             request.first_minibatch = first_minibatch;
             request.capture_every_rounds = extra % 3;
             all.push_back(request);
+            if (each.kind != ScheduleKind::kClockwork) continue;
+            for (request.pipelines = 1; request.pipelines <= 2; ++request.pipelines) {
+              request.lag = extra % 2;
+              if (make_schedule(request)) all.push_back(request);
+            }
           }
         }
       }

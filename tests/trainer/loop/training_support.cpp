@@ -13,8 +13,10 @@ using scheduler::ModelFamily;
 std::string name_of(const TestPlan& plan) {
   std::string kind(scheduler::to_string(plan.kind));
   std::replace(kind.begin(), kind.end(), '-', '_');
-  return kind + "_D" + std::to_string(plan.depth) + "_W" + std::to_string(plan.width) + "_M" +
-         std::to_string(plan.window) + "_preload" + std::to_string(plan.preload);
+  const std::string name = kind + "_D" + std::to_string(plan.depth) + "_W" + std::to_string(plan.width) + "_M" +
+                           std::to_string(plan.window);
+  return is_clockwork(plan.kind) ? name + "_P" + std::to_string(plan.pipelines) + "_lag" + std::to_string(plan.lag)
+                                 : name + "_preload" + std::to_string(plan.preload);
 }
 
 std::ostream& operator<<(std::ostream& out, const TestPlan& plan) { return out << name_of(plan); }
@@ -42,7 +44,9 @@ TrainOptions under_plan(TrainOptions options, const TestPlan& plan) {
   options.schedule.width = plan.width;
   options.schedule.window = plan.window;
   options.schedule.preload = plan.preload;
-  const int stages = scheduler::Placement::make(plan.kind, plan.depth).value().stages();
+  options.schedule.pipelines = plan.pipelines;
+  options.schedule.lag = plan.lag;
+  const int stages = placement_of(options.schedule).value().stages();
   options.cuts.clear();
   for (int stage = 0; stage <= stages; ++stage) options.cuts.push_back(stage * options.model.blocks() / stages);
   return options;

@@ -15,9 +15,11 @@ struct TestPlan {
   int width = 1;
   int window = 16;
   int preload = 2;
+  int pipelines = 0;  // in clockwork; 0: as many as usual
+  int lag = 0;
 };
 
-// A name for a parametrised test: "amdp_D4_W2_M16_preload2".
+// A name for a parametrised test: "amdp_D4_W2_M16_preload2" or "clockwork_D4_W2_M16_P2_lag0".
 std::string name_of(const TestPlan& plan);
 std::ostream& operator<<(std::ostream& out, const TestPlan& plan);
 

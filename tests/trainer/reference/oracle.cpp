@@ -12,6 +12,8 @@ scheduler::Plan plan_of(const TrainOptions& options) {
   scheduler::Plan plan;
   plan.kind = options.schedule.kind;
   plan.depth = options.schedule.depth;
+  plan.pipelines = placement_of(options.schedule).value().pipelines();
+  plan.lag = options.schedule.lag;
   plan.width = options.schedule.width;
   plan.window = options.schedule.window;
   plan.preload = options.schedule.preload;
