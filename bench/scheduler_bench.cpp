@@ -21,28 +21,43 @@ std::vector<WorkerInfo> workers(int count) {
 }
 
 // The paper's GPT has 48 transformer blocks; with embedding and head there are 50.
-void plan_for_workers(benchmark::State& state) {
-  const ModelProfile profile = estimate_profile(*find_model("gpt-1.56b"));
-  const auto crew = workers(static_cast<int>(state.range(0)));
+PlanOptions wishes(int count, bool clockwork) {
   PlanOptions options;
-  options.window = 4 * static_cast<int>(state.range(0));
+  options.clockwork = clockwork;
+  options.window = 4 * count;
   options.hardware.memory_bytes = std::int64_t{80} << 30;
-  for (auto _ : state) benchmark::DoNotOptimize(plan(profile, crew, options));
+  return options;
 }
-BENCHMARK(plan_for_workers)->Arg(8)->Arg(64)->Arg(1024)->Unit(benchmark::kMillisecond);
+
+void plan_for_workers(benchmark::State& state, bool clockwork) {
+  const ModelProfile profile = estimate_profile(*find_model("gpt-1.56b"));
+  const auto count = static_cast<int>(state.range(0));
+  const auto crew = workers(count);
+  for (auto _ : state) benchmark::DoNotOptimize(plan(profile, crew, wishes(count, clockwork)));
+}
+BENCHMARK_CAPTURE(plan_for_workers, without_clockwork, false)
+    ->Arg(8)
+    ->Arg(64)
+    ->Arg(1024)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(plan_for_workers, with_clockwork, true)->Arg(8)->Arg(64)->Arg(1024)->Unit(benchmark::kMillisecond);
 
 // The usual case: somebody left, and a plan is running.
-void replan_after_a_loss(benchmark::State& state) {
+void replan_after_a_loss(benchmark::State& state, bool clockwork) {
   const ModelProfile profile = estimate_profile(*find_model("gpt-1.56b"));
-  auto crew = workers(static_cast<int>(state.range(0)));
-  PlanOptions options;
-  options.window = 4 * static_cast<int>(state.range(0));
-  options.hardware.memory_bytes = std::int64_t{80} << 30;
+  const auto count = static_cast<int>(state.range(0));
+  auto crew = workers(count);
+  PlanOptions options = wishes(count, clockwork);
   options.previous = plan(profile, crew, options)->plan;
   crew.erase(crew.begin() + 3);
   for (auto _ : state) benchmark::DoNotOptimize(plan(profile, crew, options));
 }
-BENCHMARK(replan_after_a_loss)->Arg(8)->Arg(64)->Arg(1024)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(replan_after_a_loss, without_clockwork, false)
+    ->Arg(8)
+    ->Arg(64)
+    ->Arg(1024)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(replan_after_a_loss, with_clockwork, true)->Arg(8)->Arg(64)->Arg(1024)->Unit(benchmark::kMillisecond);
 
 ScheduleRequest four_rounds(int depth) {
   ScheduleRequest request;

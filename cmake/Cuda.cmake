@@ -6,6 +6,9 @@
 #   everstep_cuda_object(<variable> <source.cu>)   compiles for all GPUs that are supported; <variable> is the object
 #   everstep_ptx(<output> <source.cu> [<flags>…])  the same as text, for tests; flags instead of the precise ones
 #
+# What LibTorch for GPUs needs of NVIDIA is looked for where the loader looks, in a toolkit, and in build/venv-cuda, into
+# which `scripts/setup --cuda-libraries` puts what is missing. EVERSTEP_CUDA_LIBRARIES says whether it did.
+#
 # nvcc is that of CUDACXX, of a toolkit, or of PyPI's wheel nvidia-cuda-nvcc in build/venv. It is called directly:
 # enable_language(CUDA) would want a whole toolkit.
 
@@ -28,6 +31,18 @@ if(CUDAToolkit_FOUND)
 else()
   target_link_libraries(everstep_cudart INTERFACE ${nvidia_root}/cu13/lib/libcudart.so.13)
   target_include_directories(everstep_cudart SYSTEM INTERFACE ${nvidia_root}/cu13/include)
+endif()
+
+set(EVERSTEP_CUDA_VENV ${PROJECT_SOURCE_DIR}/build/venv-cuda CACHE PATH "Where scripts/setup put NVIDIA's libraries")
+file(GLOB cuda_library_folders ${EVERSTEP_CUDA_VENV}/lib/python3*/site-packages/nvidia/*/lib)
+list(APPEND CMAKE_BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR} ${cuda_library_folders})
+add_link_options(LINKER:--disable-new-dtags) # so that the path serves libraries that libraries need, too
+execute_process(COMMAND ${CMAKE_COMMAND} -E compare_files ${CMAKE_CURRENT_LIST_DIR}/cuda-library-wheels.txt
+  ${EVERSTEP_CUDA_VENV}/installed-wheels.txt RESULT_VARIABLE libraries_differ OUTPUT_QUIET ERROR_QUIET)
+if(libraries_differ)
+  set(EVERSTEP_CUDA_LIBRARIES OFF)
+else()
+  set(EVERSTEP_CUDA_LIBRARIES ON)
 endif()
 
 add_library(everstep_c10_cuda SHARED IMPORTED)

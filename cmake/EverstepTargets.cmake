@@ -123,9 +123,10 @@ function(everstep_test name)
   if(arg_SHARDS) # what takes half a second to start does so n times, and not for each of its tests
     foreach(shard RANGE 1 ${arg_SHARDS})
       math(EXPR index "${shard} - 1")
+      set(of_shard ${environment} GTEST_TOTAL_SHARDS=${arg_SHARDS} GTEST_SHARD_INDEX=${index})
       add_test(NAME ${name}.${shard} COMMAND ${name} --gtest_brief=1)
       set_tests_properties(${name}.${shard} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} COST 100
-        ENVIRONMENT "${environment};GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${index}")
+        ENVIRONMENT "${of_shard}")
     endforeach()
     return()
   endif()

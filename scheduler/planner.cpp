@@ -97,9 +97,7 @@ class Planner {
     return ways;
   }
 
-  bool may_choose_clockwork() const {
-    return options_.kind ? is_clockwork(*options_.kind) : is_chosen_unasked(ScheduleKind::kClockwork);
-  }
+  bool may_choose_clockwork() const { return options_.kind ? is_clockwork(*options_.kind) : options_.clockwork; }
 
   // What to try at a depth, in order of preference: the first that fits rules out the fallbacks after it.
   std::vector<std::vector<Way>> ways_at(int depth) const {

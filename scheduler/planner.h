@@ -18,6 +18,8 @@ struct PlanOptions {
   int preload = 2;
   int redundancy = 1;        // guard copies of owner state per stage
   bool synchronous = false;  // never let a minibatch meet two weight versions
+  // Whether clockwork may be chosen without being asked for.
+  bool clockwork = is_chosen_unasked(ScheduleKind::kClockwork);
   Hardware hardware;
   std::optional<Plan> previous;  // what runs now: plans within 3 % of the fastest are chosen to move little
 
@@ -60,9 +62,9 @@ struct PlanReport {
 // model, unless a lower bound (the work of its busiest device) already rules it out. The fastest that fits wins; within
 // 3 % of it the one that moves the fewest bytes, then the one that survives the most losses.
 //
-// Clockwork is considered at every depth, but only if it is asked for (see is_chosen_unasked()). It is timed with as
-// many pipelines as fit, with as many as fit and go into the window, and with one; and with a later update where that
-// gains more than 1 %. Within 3 % of the fastest those with at most two minibatches in stage 0 of a pipeline come
+// Clockwork is considered at every depth: if it is asked for, and where options.clockwork allows it. It is timed with
+// as many pipelines as fit, with as many as fit and go into the window, and with one; and with a later update where
+// that gains more than 1 %. Within 3 % of the fastest those with at most two minibatches in stage 0 of a pipeline come
 // first, since they have more replicas.
 //
 // Where workers are not equally fast, the D·W fastest are seated, the cuts give slow devices less to do (see

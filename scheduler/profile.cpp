@@ -36,6 +36,7 @@ StageCost stage_cost(const ModelProfile& profile, int begin, int end) {
     cost.activation_bytes += profiled.activation_bytes;
     // About as much: inputs of dense layers stay, and gradients of their outputs take the place of the rest.
     if (profiled.weights > 0) cost.weights_kept_bytes += profiled.activation_bytes;
+    cost.working_bytes = std::max(cost.working_bytes, profiled.working_bytes);
     parameters += profiled.parameters;
   }
   cost.weight_bytes = parameters * profile.weight_bytes;
@@ -60,6 +61,7 @@ Status check(const ModelProfile& profile) {
     EVERSTEP_TRY(in_range(where + "parameters", block.parameters, 0, kMostParameters));
     EVERSTEP_TRY(in_range(where + "activation_bytes", block.activation_bytes, 0, kMostBytes));
     EVERSTEP_TRY(in_range(where + "output_bytes", block.output_bytes, 0, kMostBytes));
+    EVERSTEP_TRY(in_range(where + "working_bytes", block.working_bytes, 0, kMostBytes));
     EVERSTEP_TRY(in_range(where + "forward time in ns", block.forward, 1, kLongestMinibatch));
     EVERSTEP_TRY(in_range(where + "backward time in ns", block.backward, 1, kLongestMinibatch));
     EVERSTEP_TRY(in_range(where + "time for weights in ns", block.weights, 0, block.backward));

@@ -19,7 +19,8 @@ struct BlockProfile {
   std::int64_t output_bytes = 0;      // handed to the next block
   Tick forward = 0;
   Tick backward = 0;
-  Tick weights = 0;  // the part of it that computes gradients of weights; 0 if it cannot be put off
+  Tick weights = 0;                // the part of it that computes gradients of weights; 0 if it cannot be put off
+  std::int64_t working_bytes = 0;  // the most that it needs besides while it computes, there or back
 
   bool operator==(const BlockProfile&) const = default;
 };
@@ -51,7 +52,8 @@ Status check(const Hardware& hardware);
 // Cuts: stage s is blocks [cuts[s], cuts[s + 1]).
 using Cuts = std::vector<int>;
 
-// The sums over blocks [begin, end): times, activations, and bytes of state. Nothing that depends on a placement.
+// The sums over blocks [begin, end): times, activations, and bytes of state; and the most that one of them needs while
+// it computes. Nothing that depends on a placement.
 StageCost stage_cost(const ModelProfile& profile, int begin, int end);
 
 // Costs of the stages that the cuts make, on this hardware, under this placement, with `width` groups.

@@ -52,6 +52,7 @@ class KeptActivations {
     const StageCost& stage = stages_[op.stage];
     if (op.kind == OpKind::kForward) in_flight_ += stage.activation_bytes;
     peak_ = std::max(peak_, in_flight_ + left_bytes_);
+    if (is_compute(op)) computing_peak_ = std::max(computing_peak_, in_flight_ + left_bytes_ + stage.working_bytes);
     if (op.kind == OpKind::kBackward) {
       in_flight_ -= stage.activation_bytes;
       left_ = op;
@@ -62,6 +63,7 @@ class KeptActivations {
   }
 
   std::int64_t peak() const { return peak_; }
+  std::int64_t computing_peak() const { return computing_peak_; }  // with what the op at hand needs besides
 
  private:
   bool splits_;
@@ -70,6 +72,7 @@ class KeptActivations {
   Op left_;
   std::int64_t left_bytes_ = 0;
   std::int64_t peak_ = 0;
+  std::int64_t computing_peak_ = 0;
 };
 
 DeviceUse use_of(const Schedule& schedule, int worker, const ModelCosts& costs) {
@@ -83,6 +86,7 @@ DeviceUse use_of(const Schedule& schedule, int worker, const ModelCosts& costs) 
     if (split) use.busy += costs.compute(worker, weights_of(op));
   }
   use.peak_activation_bytes = kept.peak();
+  use.peak_computing_bytes = kept.computing_peak();
   use.resident_bytes = resident_bytes(schedule, schedule.device_of(worker), costs.model.stages);
   return use;
 }

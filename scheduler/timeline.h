@@ -22,6 +22,7 @@ struct StageCost {
   std::int64_t weight_bytes = 0;
   std::int64_t gradient_bytes = 0;
   std::int64_t optimizer_bytes = 0;  // kept by the owner only
+  std::int64_t working_bytes = 0;    // needed besides while it computes
 };
 
 struct TimingModel {
@@ -38,9 +39,10 @@ struct TimingModel {
 struct DeviceUse {
   Tick busy = 0;                           // forwards and backwards
   std::int64_t peak_activation_bytes = 0;  // whatever the costs: with split backwards the most that may have to wait
+  std::int64_t peak_computing_bytes = 0;   // the same, and what the op at hand needs besides
   std::int64_t resident_bytes = 0;         // weights, gradients, optimizer state
 
-  std::int64_t peak_bytes() const { return resident_bytes + peak_activation_bytes; }
+  std::int64_t peak_bytes() const { return resident_bytes + peak_computing_bytes; }
 };
 
 struct Timeline {

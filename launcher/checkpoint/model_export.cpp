@@ -24,7 +24,7 @@ constexpr const char* kModelFile = "model.safetensors";
 constexpr const char* kConfigFile = "config.json";
 
 // A tensor of the file to be written, and where its bytes are.
-struct Source {
+struct ExportSource {
   const FileRecord* file = nullptr;
   int tensor = 0;
 };
@@ -34,7 +34,7 @@ Error unfit(const Manifest& manifest, const std::string& why) {
 }
 
 // Index of the parameter in the file of its block.
-Result<Source> find_source(const Manifest& manifest, int block, const trainer::ParameterSpec& parameter) {
+Result<ExportSource> find_source(const Manifest& manifest, int block, const trainer::ParameterSpec& parameter) {
   const FileRecord* file = manifest.find(block, storage::StateKind::kWeights);
   if (file == nullptr) return unfit(manifest, "block " + std::to_string(block) + " has no weights");
   const auto found = std::find_if(file->tensors.begin(), file->tensors.end(), [&](const TensorSpec& tensor) {
@@ -43,7 +43,7 @@ Result<Source> find_source(const Manifest& manifest, int block, const trainer::P
   if (found == file->tensors.end()) {
     return unfit(manifest, parameter.name + " is not there in the shape that the configuration says");
   }
-  return Source{file, static_cast<int>(found - file->tensors.begin())};
+  return ExportSource{file, static_cast<int>(found - file->tensors.begin())};
 }
 
 // Reads weights; the file read last stays in memory.
@@ -51,7 +51,7 @@ class WeightReader {
  public:
   WeightReader(CheckpointStore& store, const Manifest& manifest) : ports_(store.files()), manifest_(manifest) {}
 
-  Result<std::span<const std::byte>> bytes(const Source& source) {
+  Result<std::span<const std::byte>> bytes(const ExportSource& source) {
     if (file_ != source.file) {
       auto loaded = load_block_file(ports_, manifest_.job, manifest_.lineage, *source.file);
       if (!loaded) return loaded.error();
@@ -61,7 +61,7 @@ class WeightReader {
     return loaded_.tensor(*source.file, source.tensor);
   }
 
-  Result<storage::Digest> digest(const Source& source) {
+  Result<storage::Digest> digest(const ExportSource& source) {
     const auto tensor = bytes(source);
     if (!tensor) return tensor.error();
     const auto hasher = ports_.hashing.sha256();
@@ -78,8 +78,8 @@ class WeightReader {
 
 struct Export {
   std::vector<TensorSpec> specs;
-  std::vector<Source> sources;
-  std::vector<Source> tied;  // both copies
+  std::vector<ExportSource> sources;
+  std::vector<ExportSource> tied;  // both copies
 
   std::uint64_t bytes() const {
     std::uint64_t sum = 0;
@@ -106,7 +106,7 @@ Result<Export> plan_export(const Manifest& manifest, const trainer::ModelConfig&
 
 Status check_tied(WeightReader& reader, const Export& plan, const Manifest& manifest) {
   std::optional<storage::Digest> first;
-  for (const Source& source : plan.tied) {
+  for (const ExportSource& source : plan.tied) {
     const auto digest = reader.digest(source);
     if (!digest) return digest.error();
     if (first && *first != *digest) return unfit(manifest, "the two copies of the token embedding differ");

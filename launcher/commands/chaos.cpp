@@ -27,6 +27,7 @@ constexpr std::int64_t kMostSeeds = 1'000'000;
 
 struct Request {
   std::vector<Schedule> schedules;
+  std::string device;
   std::filesystem::path output;
   bool is_temporary = true;  // nobody named the output
   bool prints = false;
@@ -72,6 +73,7 @@ Outcome read_request(const Config& config, Request& request, Streams& streams) {
   Values values(config);
   request.prints = values.flag("print");
   request.keeps = values.flag("keep");
+  request.device = values.text("device");
   request.is_temporary = !config.is_set("output");
   request.output = std::filesystem::temp_directory_path() / ("everstep-chaos-" + std::to_string(::getpid()));
   if (!request.is_temporary) request.output = std::filesystem::absolute(values.path("output"));
@@ -134,7 +136,7 @@ Outcome run_one(const Schedule& schedule, const Request& request, Tally& tally, 
                    ExitCode::kUsage);
   }
   streams.out << title(schedule) << std::endl;
-  const auto report = run_schedule(schedule, directory, streams);
+  const auto report = run_schedule(schedule, request.device, directory, streams);
   const bool is_good = report && report->holds();
   const bool is_cancelled = !report && report.error().code == ErrorCode::kCancelled;
   if (!request.keeps && (is_good || (is_cancelled && request.is_temporary))) {
@@ -205,11 +207,16 @@ Command chaos_command() {
       text_of_faults();
   spec.examples = {"everstep chaos --seed=17", "everstep chaos --count=50",
                    "everstep chaos --seed=17 --print > mine.txt",
-                   "everstep chaos --schedule=mine.txt --keep --output=rehearsal"};
+                   "everstep chaos --schedule=mine.txt --keep --output=rehearsal",
+                   "everstep chaos --count=50 --device=cuda --workers=2"};
   spec.options = {
       {.name = "seed", .value_name = "N", .default_text = "0", .help = "What to draw the faults from"},
       {.name = "count", .value_name = "K", .default_text = "1", .help = "So many seeds, one after the other"},
       {.name = "workers", .value_name = "N", .default_text = "4", .help = "Workers that the job starts with, 2 to 8"},
+      {.name = "device",
+       .value_name = "D",
+       .default_text = "cpu",
+       .help = "As for everstep train; joins need one each"},
       {.name = "etcd-servers", .value_name = "N", .help = "1 or 3; if not set, drawn from the seed"},
       {.name = "output",
        .value_name = "DIR",

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "elastic/etcd_endpoint.h"
 #include "launcher/http/http_server.h"
+#include "launcher/job/train_request.h"
 #include "storage/manifest.h"
 
 namespace everstep::launcher {
@@ -15,7 +16,6 @@ namespace {
 using Options = std::vector<OptionSpec>;
 
 constexpr int kHighestPort = 65535;
-constexpr int kMostLocalWorkers = 128;
 constexpr int kMostElasticWorkers = 10'000;
 constexpr std::int64_t kShortestLease = 2;  // etcd's own floor
 constexpr std::int64_t kLongestLease = 3'600;

@@ -31,13 +31,14 @@ Status read_milliseconds(const JsonReader& object, std::string_view name, Tick& 
 }
 
 Status append_blocks(const JsonReader& object, ModelProfile& profile) {
-  EVERSTEP_TRY(object.only(
-      {"name", "repeat", "parameters", "activation_bytes", "output_bytes", "forward_ms", "backward_ms", "weights_ms"}));
+  EVERSTEP_TRY(object.only({"name", "repeat", "parameters", "activation_bytes", "working_bytes", "output_bytes",
+                            "forward_ms", "backward_ms", "weights_ms"}));
   BlockProfile block;
   const auto name = object.text_at("name");
   if (!name) return name.error();
   EVERSTEP_TRY(read_integer(object, "parameters", block.parameters));
   EVERSTEP_TRY(read_integer(object, "activation_bytes", block.activation_bytes));
+  EVERSTEP_TRY(read_integer(object, "working_bytes", block.working_bytes));
   EVERSTEP_TRY(read_integer(object, "output_bytes", block.output_bytes));
   EVERSTEP_TRY(read_milliseconds(object, "forward_ms", block.forward));
   EVERSTEP_TRY(read_milliseconds(object, "backward_ms", block.backward));

@@ -11,11 +11,11 @@
 namespace everstep::launcher {
 namespace {
 
-constexpr std::size_t kLargestPem = std::size_t{1} << 20;
+constexpr std::size_t kLargestEtcdPem = std::size_t{1} << 20;
 
 Status read_pem(const std::string& path, std::string& text) {
   if (path.empty()) return {};
-  auto content = read_file(path, kLargestPem);
+  auto content = read_file(path, kLargestEtcdPem);
   if (!content) return content.error();
   text = std::move(content).value();
   return {};

@@ -11,7 +11,7 @@ namespace everstep::launcher {
 namespace {
 
 constexpr int kHighestPort = 65535;
-constexpr std::size_t kLargestPem = std::size_t{1} << 20;
+constexpr std::size_t kLargestTlsPem = std::size_t{1} << 20;
 
 std::optional<std::pair<int, int>> parse_port_range(std::string_view text) {
   const std::size_t dash = text.find('-');
@@ -131,7 +131,7 @@ std::string read_pem_path(const Config& config, Values& values, const std::strin
   if (failure || !config.is_set(name)) return {};
   std::string path = values.path(name);
   if (values.failure()) return {};
-  const auto text = read_file(path, kLargestPem);
+  const auto text = read_file(path, kLargestTlsPem);
   if (!text) {
     failure = config.blame(name, text.error());
   } else if (text->find("-----BEGIN ") == std::string::npos) {

@@ -34,7 +34,6 @@
 namespace everstep::launcher {
 namespace {
 
-constexpr std::chrono::seconds kEtcdStart{20};
 constexpr std::chrono::seconds kLastWords{5};
 constexpr std::size_t kLongestHostInName = 48;  // a worker's name has 63 characters at most
 
@@ -144,7 +143,7 @@ class ElasticTrain {
       auto data = EtcdDirectory::make(run_.directory.path);
       if (!data) return data.error();
       etcd_data_ = std::move(data).value();
-      auto etcd = EtcdServer::start(etcd_data_->path(), run_.directory.path + "/etcd.log", kEtcdStart);
+      auto etcd = EtcdServer::start(etcd_data_->path(), run_.directory.path + "/etcd.log", EtcdServer::kUsualLimit);
       if (!etcd) return etcd.error();
       etcd_ = std::move(etcd).value();
       options_.etcd = etcd_->address();

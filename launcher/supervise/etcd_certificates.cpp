@@ -15,7 +15,7 @@ constexpr const char* kServer = "server.pem";
 constexpr const char* kServerKey = "server.key";
 constexpr const char* kClient = "client.pem";
 constexpr const char* kClientKey = "client.key";
-constexpr std::size_t kLargestPem = 64 << 10;
+constexpr std::size_t kLargestOwnPem = 64 << 10;
 
 // The file that is there only if all others are.
 constexpr const char* kLast = kAuthority;
@@ -67,7 +67,7 @@ Result<elastic::EtcdOptions> EtcdCertificates::client_options(const std::string&
   elastic::EtcdOptions options{.endpoints = {url}};
   for (const auto& [name, text] : {std::pair(kAuthority, &options.ca), std::pair(kClient, &options.certificate),
                                    std::pair(kClientKey, &options.key)}) {
-    auto read = read_text(**files, name, kLargestPem);
+    auto read = read_text(**files, name, kLargestOwnPem);
     if (!read) return read.error();
     *text = *std::move(read);
   }

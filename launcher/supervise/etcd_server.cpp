@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kPatience = std::chrono::seconds(5);
+constexpr auto kEtcdEndsWithin = std::chrono::seconds(5);
 constexpr int kTriesWithOtherPorts = 5;
 
 std::string loopback_url(int port) { return "https://127.0.0.1:" + std::to_string(port); }
@@ -58,7 +58,7 @@ class OwnEtcdServer final : public EtcdServer {
                 std::filesystem::path log)
       : address_(std::move(address)), options_(std::move(options)), args_(std::move(args)), log_(std::move(log)) {}
   ~OwnEtcdServer() override {
-    if (process_) process_->stop(kPatience);
+    if (process_) process_->stop(kEtcdEndsWithin);
   }
 
   const EtcdAddress& address() const override { return address_; }

@@ -19,6 +19,8 @@ namespace everstep::launcher {
 // started it; what it was told is on disk then, and another one goes on from there.
 class EtcdServer {
  public:
+  static constexpr std::chrono::seconds kUsualLimit{20};  // for a start
+
   // Starts it on the data and with the certificates of `directory`, all made if they are not there, and waits until it
   // answers. kNotFound: the program etcd is missing. kUnavailable: it does not come up within `limit`; the error names
   // the log.

@@ -33,7 +33,7 @@ constexpr std::chrono::minutes kAnswerPatience{2};
 // The rest is for what a runtime needs for itself, and for gaps between tensors.
 constexpr double kUsableMemory = 0.9;
 
-std::string_view last_line(std::string_view text) {
+std::string_view last_said(std::string_view text) {
   while (text.ends_with('\n')) text.remove_suffix(1);
   const std::size_t before = text.rfind('\n');
   return before == std::string_view::npos ? text : text.substr(before + 1);
@@ -82,7 +82,7 @@ Outcome take_workers(Config& config, const DeviceName& name, LocalDevices& devic
 }  // namespace
 
 Result<Devices> parse_device_list(std::string_view text, bool ended_well) {
-  const std::string_view last = last_line(text);
+  const std::string_view last = last_said(text);
   if (!ended_well) {
     return Error{ErrorCode::kUnavailable, "everstep-worker cannot look for devices: " + std::string(last),
                  "docs/gpu.md says which libraries it needs"};

@@ -4,8 +4,6 @@
 
 namespace everstep::launcher {
 
-using Work = trainer::DeviceMemory::Work;
-
 void DeviceWork::given(Work kind, const trainer::Mark& mark) {
   const std::scoped_lock lock(mutex_);
   const Queue& compute = queue_of(Work::kCompute);

@@ -19,11 +19,13 @@ namespace everstep::launcher {
 // call.
 class DeviceWork {
  public:
+  using Work = trainer::DeviceMemory::Work;
+
   explicit DeviceWork(std::function<Tick()> now) : now_(std::move(now)) {}
 
   // The device has all work before `mark`. Marks of one kind pass in the order in which they are given; one of a copy
   // passes after those of the compute stream that were given before it.
-  void given(trainer::DeviceMemory::Work kind, const trainer::Mark& mark);
+  void given(Work kind, const trainer::Mark& mark);
 
   // Training on the device has ended.
   void forget();
@@ -45,7 +47,7 @@ class DeviceWork {
     std::int64_t passed = 0;
   };
 
-  Queue& queue_of(trainer::DeviceMemory::Work kind) { return queues_[static_cast<std::size_t>(kind)]; }
+  Queue& queue_of(Work kind) { return queues_[static_cast<std::size_t>(kind)]; }
   void look(Tick now);
 
   const std::function<Tick()> now_;

@@ -15,7 +15,7 @@ using storage::Head;
 constexpr milliseconds kHeadDeadline{2000};
 constexpr milliseconds kHeadPause{100};
 // After so long without an answer the leader has lost its lease anyway.
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kHeadPatience{30};
 
 class KvHeadStore final : public storage::HeadStore {
  public:
@@ -73,7 +73,7 @@ class KvHeadStore final : public storage::HeadStore {
   Status commit(elastic::Revision seen, const Head& next) const {
     HeadCommit commit(right_.keys, {right_.generation, seen, right_.leader}, head_record(next, documents_, seal_),
                       right_.keys.acks(right_.attempt, to_string(next.checkpoint)));
-    const auto give_up = std::chrono::steady_clock::now() + kPatience;
+    const auto give_up = std::chrono::steady_clock::now() + kHeadPatience;
     for (bool is_told = false; commit.state() == HeadCommit::State::kSending; is_told = true) {
       const auto reply = store_.transact(commit.transaction(), kHeadDeadline);
       if (commit.on_reply(reply) != HeadCommit::State::kSending) break;

@@ -53,6 +53,25 @@ TEST(ClockworkPlanner, DoesNotChooseWhatMustBeAskedFor) {
   }
 }
 
+TEST(ClockworkPlanner, TakesClockworkWhereItIsFastest) {
+  const ModelProfile profile = split_profile(random_profile(20, 3));
+  int taken = 0;
+  for (int count = 1; count <= 20; ++count) {
+    PlanOptions options;
+    options.window = 60;
+    options.clockwork = false;
+    const auto without = plan(profile, crew(count), options);
+    options.clockwork = true;
+    const auto with = plan(profile, crew(count), options);
+    EXPECT_LE(static_cast<double>(with->chosen.window_time),
+              kPlanTolerance * static_cast<double>(without->chosen.window_time));
+    const bool chosen = is_clockwork(with->chosen.kind);
+    taken += chosen ? 1 : 0;
+    EXPECT_TRUE(validate(make_schedule(request_of(with->plan, 1, 3)).value()).ok()) << with->reason;
+  }
+  EXPECT_GT(taken, 15);
+}
+
 TEST(ClockworkPlanner, RunsTheSynchronousTwinIfAskedTo) {
   PlanOptions options = asked_for(ScheduleKind::kClockwork, 32);
   options.synchronous = true;

@@ -96,6 +96,7 @@ TEST(Planner, AgreesWithOneThatTriesEverything) {
     for (int count = 1; count <= 13; ++count) {
       PlanOptions options;
       options.window = 16 + 5 * static_cast<int>(seed);
+      options.clockwork = false;
       options.hardware.memory_bytes = std::int64_t{2} << 30;
       expect_agreement(profile, crew(count, 3), options, "seed " + std::to_string(seed) + ", " + std::to_string(count));
     }
@@ -108,6 +109,7 @@ TEST(Planner, AgreesWithOneThatTriesEverythingWhenAPlanIsRunning) {
     for (int before = 1; before <= 9; before += 2) {
       PlanOptions options;
       options.window = 24;
+      options.clockwork = false;
       options.hardware.memory_bytes = std::int64_t{6} << 30;
       options.previous = plan(profile, crew(before, 2), options)->plan;
       for (int count = 1; count <= 10; ++count) {
@@ -145,6 +147,7 @@ TEST(Planner, FallsBackToOnePipelineWhereHalfTheModelDoesNotFit) {
   const ModelProfile profile = even_profile(16, 1'000'000, 100'000'000);
   PlanOptions options;
   options.depth = 8;
+  options.clockwork = false;
   options.hardware.memory_bytes = std::int64_t{8} << 30;
   EXPECT_EQ(plan(profile, crew(8), options)->plan.kind, ScheduleKind::kAmdp);
   options.hardware.memory_bytes = std::int64_t{4} << 30;
@@ -154,6 +157,7 @@ TEST(Planner, FallsBackToOnePipelineWhereHalfTheModelDoesNotFit) {
 TEST(Planner, RunsTheSynchronousTwinWhenAskedTo) {
   PlanOptions options;
   options.depth = 4;
+  options.clockwork = false;
   options.synchronous = true;
   const auto report = plan(even_profile(8), crew(4), options);
   EXPECT_EQ(report->plan.kind, ScheduleKind::kAmdpSync);

@@ -212,6 +212,7 @@ TEST(PlannerForStragglers, ComesCloseToTheFastestOfAll) {
          {std::vector<double>{1, 3, 1, 1}, {2, 1, 1}, {1, 1, 1, 6}, {1, 2, 4, 1}, {1.5, 1.5, 1, 1}}) {
       PlanOptions options;
       options.window = 12;
+      options.clockwork = false;
       const auto workers = crew_with(slowness);
       const auto report = plan(profile, workers, options);
       ASSERT_TRUE(report.ok());

@@ -211,6 +211,18 @@ TEST(Timeline, CountsBusyTicksAndPeakActivations) {
   }
 }
 
+TEST(Timeline, CountsWhatTheOpAtHandNeedsBesides) {
+  // Stage 1 has no more than one minibatch under way, stage 0 has two while stage 1 runs the first one.
+  const Schedule schedule = make_schedule(request_of(ScheduleKind::kOneFOneB, 2, 1, 4, 1)).value();
+  TimingModel model = TimingModel::uniform(2);
+  for (StageCost& stage : model.stages) stage.activation_bytes = 100;
+  model.stages[0].working_bytes = 7;
+  model.stages[1].working_bytes = 1000;
+  const Timeline timeline = time_schedule(schedule, model);
+  EXPECT_EQ(timeline.workers[0].peak_bytes(), 207);
+  EXPECT_EQ(timeline.workers[1].peak_bytes(), 1100);
+}
+
 TEST(Timeline, CountsWeightsGradientsAndTheOwnersState) {
   const auto resident = [](ScheduleKind kind, int depth) {
     const Schedule schedule = make_schedule(request_of(kind, depth, 1, depth, 1)).value();

@@ -51,9 +51,10 @@ void check_sources_are_built(const Tree& files, Violations& violations) {
 }
 
 // Folders of tests that have no counterpart: what they test is no room, or they only serve other tests.
-constexpr std::string_view kOtherTests[] = {
-    "tests",         "tests/accelerator",   "tests/docs",         "tests/package", "tests/package/consumer",
-    "tests/scripts", "tests/storage/fakes", "tests/storage/fuzz", "tests/tidy",    "tests/toolchain"};
+constexpr std::string_view kOtherTests[] = {"tests",         "tests/accelerator",   "tests/cuda_runtime",
+                                            "tests/docs",    "tests/package",       "tests/package/consumer",
+                                            "tests/scripts", "tests/storage/fakes", "tests/storage/fuzz",
+                                            "tests/tidy",    "tests/toolchain"};
 
 // A test stands where what it tests stands: tests/storage/json for storage/json, and a file `frame_test.cpp` beside the
 // mirror image of frame.h, if there is such a file in that top folder at all.

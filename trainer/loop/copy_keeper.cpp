@@ -72,7 +72,7 @@ void CopyKeeper::add(ResumePoint resume, std::vector<StagedStage> owned) {
   }
   for (const StagedStage& stage : copies_.add(std::move(resume), std::move(owned))) {
     for_each_tensor(stage, [&](const FrameHeader& header, const Buffer& into) {
-      receivers_.emplace_back(transport_, sender_of(stage.stage), header, into, std::nullopt, Channel::kCopies);
+      receivers_.emplace_back(transport_, sender_of(stage.stage), header, into, Channel::kCopies);
     });
   }
 }

@@ -1,5 +1,6 @@
 #include "trainer/model/model_config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -165,6 +166,47 @@ std::int64_t activation_bytes(const ModelConfig& config, int block) {
   return (head ? head_activation_bytes(config) : layer_activation_bytes(config)) + labels;
 }
 
+// Of a weight's gradient before it is added to its sum; fp32 is added without.
+std::int64_t product_bytes(const ModelConfig& config, Accumulation accumulation, std::int64_t elements) {
+  const std::int64_t rounded = config.precision == Precision::kBf16 ? 2 : 0;
+  return elements * (rounded + (accumulation == Accumulation::kFixedPoint ? 4 : 0));
+}
+
+// A backward's gradients of what the block keeps, and with recomputation what it keeps itself. GPT's backward computes
+// GELU anew.
+std::int64_t layer_working_bytes(const ModelConfig& config, Accumulation accumulation) {
+  const auto boundary = static_cast<std::int64_t>(config.boundary_bytes());
+  const std::int64_t hidden = config.shape.hidden;
+  const std::int64_t gradients = (config.shape.family == ModelFamily::kGpt ? 16 : 11) * boundary;
+  const std::int64_t kept = config.recompute ? layer_activation_bytes(config) - boundary : 0;
+  return gradients + product_bytes(config, accumulation, 4 * hidden * hidden) + kept;
+}
+
+// Scores in the model's precision and in fp32, there and back.
+std::int64_t head_working_bytes(const ModelConfig& config, Accumulation accumulation) {
+  const std::int64_t vocabulary = config.shape.vocabulary;
+  const double predicted = config.shape.family == ModelFamily::kGpt ? 1.0 : kHiddenFraction;
+  const auto scores = std::llround(predicted * static_cast<double>(config.tokens_per_minibatch() * vocabulary));
+  const std::int64_t rounded = config.precision == Precision::kBf16 ? 2 * scores : 0;
+  const std::int64_t product = product_bytes(config, accumulation, vocabulary * config.shape.hidden);
+  const std::int64_t kept =
+      config.recompute ? head_activation_bytes(config) - static_cast<std::int64_t>(config.boundary_bytes()) : 0;
+  const std::int64_t all_scores = 4 * scores + rounded;
+  const std::int64_t scores_with_product = (rounded > 0 ? rounded : 4 * scores) + product;
+  return std::max(all_scores, scores_with_product) + std::max<std::int64_t>(kept, 0);
+}
+
+std::int64_t working_bytes(const ModelConfig& config, Accumulation accumulation, int block) {
+  // Inputs that were asked for ahead of their op (trainer/loop/input_queue.cpp), and an output on its way.
+  constexpr std::int64_t kBoundaries = 5;
+  const auto boundary = static_cast<std::int64_t>(config.boundary_bytes());
+  const std::int64_t in_floats = config.tokens_per_minibatch() * config.shape.hidden * std::int64_t{4};
+  std::int64_t bytes = 2 * boundary + 2 * in_floats;  // of the embedding
+  if (block > 0) bytes = layer_working_bytes(config, accumulation);
+  if (block == config.shape.layers + 1) bytes = head_working_bytes(config, accumulation);
+  return bytes + kBoundaries * boundary;
+}
+
 Status in_range(const std::string& what, std::int64_t value, std::int64_t least, std::int64_t most) {
   if (value >= least && value <= most) return {};
   return invalid_argument("model: " + what + " is " + std::to_string(value) + ", must be between " +
@@ -237,6 +279,7 @@ scheduler::ModelProfile profile_of(const ModelConfig& config, Accumulation accum
     profiled.activation_bytes = activation_bytes(config, block);
     // What was recomputed for a backward is there for both of its halves at once.
     if (config.recompute) profiled.weights = 0;
+    profiled.working_bytes = working_bytes(config, accumulation, block);
     profiled.parameters = 0;
     for (const ParameterSpec& parameter : parameters_of(config, block)) profiled.parameters += parameter.elements();
   }

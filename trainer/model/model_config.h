@@ -89,7 +89,7 @@ struct StageLayout {
 StageLayout layout_of(const ModelConfig& config, int first_block, int end_block);
 
 // What the planner and the timeline should believe about this model: parameters, what the blocks of trainer/torch keep
-// between forward and backward, and times in proportion to the arithmetic.
+// between forward and backward and need besides while they compute, and times in proportion to the arithmetic.
 scheduler::ModelProfile profile_of(const ModelConfig& config, Accumulation accumulation, double flops_per_second);
 
 }  // namespace everstep::trainer

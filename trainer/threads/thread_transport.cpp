@@ -1,6 +1,7 @@
 #include "trainer/threads/thread_transport.h"
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -44,9 +45,24 @@ struct Member {
   TransportFailure failure;
 };
 
+// Tells whether bytes have changed. Gigabytes pass here, so it takes 32 at a time.
+std::uint64_t payload_sum(const Buffer& payload) {
+  constexpr std::uint64_t kPrime = 0x100000001B3;
+  std::array<std::uint64_t, 4> words{};
+  std::array<std::uint64_t, 4> sums{1, 2, 3, 4};
+  std::size_t at = 0;
+  for (; at + sizeof(words) <= payload.size; at += sizeof(words)) {
+    std::memcpy(words.data(), payload.data + at, sizeof(words));
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = (sums[i] ^ words[i]) * kPrime;
+  }
+  std::uint64_t sum = byte_checksum({payload.data + at, payload.size - at});
+  for (const std::uint64_t each : sums) sum = (sum ^ each) * kPrime;
+  return sum;
+}
+
 Status take(const Frame& frame, const Receive& receive, int from) {
   EVERSTEP_TRY(check_frame(frame.header, receive.expected));
-  if (byte_checksum({frame.payload.data, frame.payload.size}) != frame.checksum) {
+  if (payload_sum(frame.payload) != frame.checksum) {
     return Error{
         ErrorCode::kInternal,
         "worker " + std::to_string(from) + " changed the " + to_string(frame.header) + " before it was delivered",
@@ -126,7 +142,7 @@ class ThreadTransport final : public Transport {
 
   void send(int to, Channel channel, const FrameHeader& header, Buffer payload) override {
     EVERSTEP_CHECK(header.length == payload.size, "the header's length is not the payload's size");
-    const std::uint64_t checksum = byte_checksum({payload.data, payload.size});
+    const std::uint64_t checksum = payload_sum(payload);
     const std::lock_guard lock(hub_->mutex);
     const TransportFailure& failure = me().failure;
     if (failure.ended() || (failure.is_interrupted() && !failure.needs(to))) return;

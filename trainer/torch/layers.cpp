@@ -1,5 +1,6 @@
 #include "trainer/torch/layers.h"
 
+#include <cmath>
 #include <tuple>
 #include <utility>
 
@@ -16,6 +17,14 @@ AttentionKernel kernel_for(const at::Tensor& query, std::int64_t head_size, bool
   const bool fits_flash = head_size % 8 == 0 && head_size <= kLargestFlashHead;
   const bool is_flash = query.scalar_type() == at::kBFloat16 && !has_mask && fits_flash;
   return is_flash ? AttentionKernel::kFlash : AttentionKernel::kEfficient;
+}
+
+// A GPU's kernels take heads of whole 16 bytes only. Zeros change no product; the scale is that of the head itself.
+at::Tensor padded_heads(const at::Tensor& by_head) {
+  constexpr std::int64_t kUnitBytes = 16;
+  const std::int64_t unit = kUnitBytes / static_cast<std::int64_t>(by_head.element_size());
+  const std::int64_t missing = (unit - by_head.size(3) % unit) % unit;
+  return missing == 0 ? by_head : at::constant_pad_nd(by_head, {0, missing}, 0);
 }
 
 }  // namespace
@@ -77,14 +86,18 @@ Attention attention_of(const BlockCall& call) {
   return {call.batch.tokens.size(1), call.model.shape.heads, causal, std::move(mask)};
 }
 
-// [tokens, hidden] as [sequences, heads, length, hidden / heads], and back; no copy either way.
+// [tokens, hidden] as [sequences, heads, length, hidden / heads], and back; no copy either way, unless heads are
+// padded.
 at::Tensor Attention::by_head(const at::Tensor& activations) const {
   const std::int64_t sequences = activations.size(0) / length;
-  return activations.view({sequences, length, heads, activations.size(1) / heads}).transpose(1, 2);
+  const at::Tensor heads_apart =
+      activations.view({sequences, length, heads, activations.size(1) / heads}).transpose(1, 2);
+  return activations.is_cuda() ? padded_heads(heads_apart) : heads_apart;
 }
 
-at::Tensor Attention::by_token(const at::Tensor& activations) const {
-  return activations.transpose(1, 2).reshape({activations.size(0) * length, heads * activations.size(3)});
+at::Tensor Attention::by_token(const at::Tensor& activations, std::int64_t head_size) const {
+  const at::Tensor unpadded = activations.size(3) == head_size ? activations : activations.narrow(3, 0, head_size);
+  return unpadded.transpose(1, 2).reshape({activations.size(0) * length, heads * head_size});
 }
 
 // The mask for the memory-efficient kernel, which wants every query's row, and rows that begin at multiples of 16.
@@ -100,6 +113,8 @@ Attention::Output Attention::forward(const at::Tensor& query, const at::Tensor& 
   const at::Tensor q = by_head(query);
   const at::Tensor k = by_head(key);
   const at::Tensor v = by_head(value);
+  const std::int64_t head_size = query.size(1) / heads;
+  const double scale = 1 / std::sqrt(static_cast<double>(head_size));
   at::Tensor output;
   at::Tensor log_sum;
   switch (kernel_for(query, q.size(3), mask.has_value())) {
@@ -107,19 +122,19 @@ Attention::Output Attention::forward(const at::Tensor& query, const at::Tensor& 
       std::tie(output, log_sum) = at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, causal, mask);
       break;
     case AttentionKernel::kFlash: {
-      auto result = at::_scaled_dot_product_flash_attention(q, k, v, 0.0, causal, false);
+      auto result = at::_scaled_dot_product_flash_attention(q, k, v, 0.0, causal, false, scale);
       output = std::get<0>(result);
       log_sum = std::get<1>(result);
       break;
     }
     case AttentionKernel::kEfficient: {
-      auto result = at::_scaled_dot_product_efficient_attention(q, k, v, bias(query), true, 0.0, causal);
+      auto result = at::_scaled_dot_product_efficient_attention(q, k, v, bias(query), true, 0.0, causal, scale);
       output = std::get<0>(result);
       log_sum = std::get<1>(result);
       break;
     }
   }
-  return {by_token(output), std::move(log_sum)};
+  return {by_token(output, head_size), std::move(log_sum)};
 }
 
 Attention::Gradients Attention::backward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
@@ -129,6 +144,8 @@ Attention::Gradients Attention::backward(const at::Tensor& query, const at::Tens
   const at::Tensor v = by_head(value);
   const at::Tensor out = by_head(output.value);
   const at::Tensor out_gradient = by_head(output_gradient);
+  const std::int64_t head_size = query.size(1) / heads;
+  const double scale = 1 / std::sqrt(static_cast<double>(head_size));
   // Kernels without dropout read no seed and no offset of random numbers.
   const auto none = [&](at::IntArrayRef shape) { return at::empty(shape, query.options().dtype(at::kLong)); };
   at::Tensor q_gradient;
@@ -141,15 +158,15 @@ Attention::Gradients Attention::backward(const at::Tensor& query, const at::Tens
       break;
     case AttentionKernel::kFlash:
       std::tie(q_gradient, k_gradient, v_gradient) = at::_scaled_dot_product_flash_attention_backward(
-          out_gradient, q, k, v, out, output.log_sum, {}, {}, length, length, 0.0, causal, none({0}), none({0}));
+          out_gradient, q, k, v, out, output.log_sum, {}, {}, length, length, 0.0, causal, none({0}), none({0}), scale);
       break;
     case AttentionKernel::kEfficient:
       std::tie(q_gradient, k_gradient, v_gradient, std::ignore) = at::_scaled_dot_product_efficient_attention_backward(
           out_gradient, q, k, v, bias(query).value_or(at::Tensor()), out, output.log_sum, none({}), none({}), 0.0,
-          {true, true, true, false}, causal);
+          {true, true, true, false}, causal, scale);
       break;
   }
-  return {by_token(q_gradient), by_token(k_gradient), by_token(v_gradient)};
+  return {by_token(q_gradient, head_size), by_token(k_gradient, head_size), by_token(v_gradient, head_size)};
 }
 
 CrossEntropy cross_entropy(const at::Tensor& logits, const at::Tensor& labels) {
@@ -167,9 +184,12 @@ at::Tensor cross_entropy_backward(const at::Tensor& log_probabilities, const at:
 }
 
 void add_lookup_gradient(int table, const Lookup& lookup, const at::Tensor& gradient, GradientSink& sink) {
-  sink.add_rows(
-      table, lookup.distinct,
-      at::embedding_dense_backward(gradient.to(at::kFloat), lookup.place, lookup.distinct.numel(), -1, false));
+  // How many rows differ is another number in every minibatch. A device has room for the most there can be: a block of
+  // one size is always used again.
+  const std::int64_t distinct = lookup.distinct.numel();
+  const std::int64_t room = gradient.is_cpu() ? distinct : gradient.size(0);
+  const at::Tensor rows = at::embedding_dense_backward(gradient.to(at::kFloat), lookup.place, room, -1, false);
+  sink.add_rows(table, lookup.distinct, rows.narrow(0, 0, distinct));
 }
 
 void add_position_gradient(int table, std::int64_t length, const at::Tensor& gradient, GradientSink& sink) {

@@ -82,7 +82,7 @@ struct Attention {
  private:
   std::optional<at::Tensor> bias(const at::Tensor& query) const;
   at::Tensor by_head(const at::Tensor& activations) const;
-  at::Tensor by_token(const at::Tensor& activations) const;
+  at::Tensor by_token(const at::Tensor& activations, std::int64_t head_size) const;
 };
 
 Attention attention_of(const BlockCall& call);

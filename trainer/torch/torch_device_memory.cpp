@@ -1,6 +1,7 @@
 #include "trainer/torch/torch_device_memory.h"
 
 #include <algorithm>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -50,12 +51,16 @@ class EventSpan final : public DeviceSpan {
  public:
   explicit EventSpan(const c10::Stream& stream) : stream_(stream) { begin_.record(stream_); }
 
-  void end() override { end_.record(stream_); }
+  void end() override {
+    or_end("an event", [this] { end_.record(stream_); });
+  }
 
   std::optional<Tick> length() const override {
-    if (!end_.was_marked_for_recording() || !end_.query()) return std::nullopt;
-    constexpr double kPerMillisecond = 1e6;
-    return static_cast<Tick>(begin_.elapsedTime(end_) * kPerMillisecond);
+    return or_end("an event", [this]() -> std::optional<Tick> {
+      if (!end_.was_marked_for_recording() || !end_.query()) return std::nullopt;
+      constexpr double kPerMillisecond = 1e6;
+      return static_cast<Tick>(begin_.elapsedTime(end_) * kPerMillisecond);
+    });
   }
 
  private:
@@ -84,6 +89,36 @@ c10::Stream pool_stream(c10::Device device) {
   return c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
 }
 
+// Streams of those that have ended. LibTorch keeps freed memory and workspaces by stream: without this, each generation
+// would leave its own behind for nobody.
+struct IdleStreams {
+  std::mutex mutex;
+  std::vector<TorchDeviceMemory::Streams> streams;
+};
+
+// Never destroyed: a worker may end after main().
+IdleStreams& idle_streams() {
+  static auto* const made = new IdleStreams;
+  return *made;
+}
+
+TorchDeviceMemory::Streams take_streams(c10::Device device) {
+  IdleStreams& idle = idle_streams();
+  const std::lock_guard lock(idle.mutex);
+  const auto found = std::find_if(idle.streams.begin(), idle.streams.end(),
+                                  [&](const auto& streams) { return streams.compute.device() == device; });
+  if (found == idle.streams.end()) return {pool_stream(device), {pool_stream(device), pool_stream(device)}};
+  const TorchDeviceMemory::Streams taken = *found;
+  idle.streams.erase(found);
+  return taken;
+}
+
+void give_back(const TorchDeviceMemory::Streams& streams) {
+  IdleStreams& idle = idle_streams();
+  const std::lock_guard lock(idle.mutex);
+  idle.streams.push_back(streams);
+}
+
 c10::Stream exchange_current(const c10::Stream& stream) {
   return c10::impl::VirtualGuardImpl(stream.device_type()).exchangeStream(stream);
 }
@@ -91,12 +126,18 @@ c10::Stream exchange_current(const c10::Stream& stream) {
 }  // namespace
 
 TorchDeviceMemory::TorchDeviceMemory(c10::Device device, OnMark on_mark)
-    : on_mark_(std::move(on_mark)),
-      compute_(pool_stream(device)),
-      before_(exchange_current(compute_)),
-      lanes_{pool_stream(device), pool_stream(device)} {}
+    : TorchDeviceMemory(take_streams(device), std::move(on_mark)) {}
 
-TorchDeviceMemory::~TorchDeviceMemory() { exchange_current(before_); }
+TorchDeviceMemory::TorchDeviceMemory(const Streams& streams, OnMark on_mark)
+    : on_mark_(std::move(on_mark)),
+      compute_(streams.compute),
+      before_(exchange_current(compute_)),
+      lanes_(streams.lanes) {}
+
+TorchDeviceMemory::~TorchDeviceMemory() {
+  exchange_current(before_);
+  give_back({compute_, lanes_});
+}
 
 // ---- memory ----
 

@@ -15,9 +15,15 @@
 namespace everstep::trainer {
 
 // Memory and loops on any device of LibTorch that has streams, events and the operators of ops.h. Until it ends, the
-// thread that made it computes on a stream of its own, and so do the stages that this thread runs.
+// thread that made it computes on a stream of its own, and so do the stages that this thread runs. The next one of the
+// device that is made after its end takes over its streams, and what LibTorch keeps for them.
 class TorchDeviceMemory : public DeviceMemory {
  public:
+  struct Streams {
+    c10::Stream compute;
+    std::array<c10::Stream, 2> lanes;
+  };
+
   explicit TorchDeviceMemory(c10::Device device, OnMark on_mark = {});
   TorchDeviceMemory(const TorchDeviceMemory&) = delete;
   TorchDeviceMemory& operator=(const TorchDeviceMemory&) = delete;
@@ -60,6 +66,8 @@ class TorchDeviceMemory : public DeviceMemory {
   virtual Mark mark_of(const c10::Stream& stream);
 
  private:
+  TorchDeviceMemory(const Streams& streams, OnMark on_mark);
+
   // Numbers on the device, and where they go on the host.
   struct Page {
     Buffer on_device;

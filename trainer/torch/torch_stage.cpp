@@ -15,18 +15,20 @@ namespace {
 // LibTorch's exceptions end here.
 template <typename Function>
 auto without_exceptions(const char* what, Position position, const Function& function) -> decltype(function()) {
+  const auto failed = [&](const std::string& how, const char* hint = "") {
+    return Error{ErrorCode::kInternal, std::string(what) + " of minibatch " + std::to_string(position.value) + how,
+                 hint};
+  };
+  constexpr const char* kNeedLess = "use more workers, a smaller minibatch or recomputation";
   try {
     const at::AutoDispatchBelowADInplaceOrView no_autograd;
     return function();
+  } catch (const c10::OutOfMemoryError& error) {  // of a device
+    return failed(std::string(" ran out of memory: ") + error.what_without_backtrace(), kNeedLess);
   } catch (const c10::Error& error) {
-    return Error{ErrorCode::kInternal,
-                 std::string(what) + " of minibatch " + std::to_string(position.value) +
-                     " failed in LibTorch: " + error.what_without_backtrace(),
-                 {}};
+    return failed(std::string(" failed in LibTorch: ") + error.what_without_backtrace());
   } catch (const std::bad_alloc&) {
-    return Error{ErrorCode::kInternal,
-                 std::string(what) + " of minibatch " + std::to_string(position.value) + " ran out of memory",
-                 "use more workers, a smaller minibatch or recomputation"};
+    return failed(" ran out of memory", kNeedLess);
   }
 }
 

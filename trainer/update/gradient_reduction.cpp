@@ -16,7 +16,12 @@ Buffer tied_part(const StageLayout::Entry& entry, const Buffer& sums, std::size_
 
 GradientReduction::GradientReduction(Transport& transport, const scheduler::Schedule& schedule,
                                      Accumulation accumulation, const FrameHeader& job, DeviceMemory& memory)
-    : transport_(transport), schedule_(schedule), accumulation_(accumulation), job_(job), memory_(memory) {}
+    : transport_(transport),
+      schedule_(schedule),
+      accumulation_(accumulation),
+      job_(job),
+      memory_(memory),
+      staging_(allocate_staging(memory)) {}
 
 FrameHeader GradientReduction::about(std::int64_t window, int round, int stage) const {
   FrameHeader header = job_;
@@ -119,6 +124,16 @@ std::deque<GradientReduction::Step> GradientReduction::steps_of(const FrameHeade
   return steps;
 }
 
+// One step at a time receives, so that all can use the same staging.
+void GradientReduction::receive(const Step& step, std::optional<PieceReceiver>& receiver) {
+  if (step.kind == Step::Kind::kStore) {
+    receiver.emplace(transport_, step.peer, step.header, step.sums);
+  } else {
+    receiver.emplace(transport_, step.peer, step.header, step.sums, accumulation_, Channel::kCollectives, memory_,
+                     staging_);
+  }
+}
+
 Result<bool> GradientReduction::advance(Owned& owned, std::optional<std::chrono::milliseconds> timeout) {
   while (!owned.steps.empty()) {
     const Step& step = owned.steps.front();
@@ -127,8 +142,7 @@ Result<bool> GradientReduction::advance(Owned& owned, std::optional<std::chrono:
       send_in_pieces(transport_, step.peer, step.header, step.sums);
     } else {
       if (!owned.receiver) {
-        const auto add_as = step.kind == Step::Kind::kAdd ? std::optional(accumulation_) : std::nullopt;
-        owned.receiver.emplace(transport_, step.peer, step.header, step.sums, add_as, Channel::kCollectives, memory_);
+        receive(step, owned.receiver);
       }
       if (timeout) {
         EVERSTEP_TRY(owned.receiver->finish(*timeout));

@@ -82,6 +82,7 @@ class GradientReduction {
   // returns false.
   Result<bool> advance(Owned& owned, std::optional<std::chrono::milliseconds> timeout);
   Status advance_all(std::chrono::milliseconds timeout);
+  void receive(const Step& step, std::optional<PieceReceiver>& receiver);
   void forget_ended();
   void add_tied_locally();
 
@@ -90,6 +91,7 @@ class GradientReduction {
   Accumulation accumulation_;
   FrameHeader job_;
   DeviceMemory& memory_;
+  std::vector<Buffer> staging_;  // for good: what came and went with the frames would be allocated at any time
   // In the order they were started, which is the same on all workers that share a link.
   std::list<Owned> active_;
   std::vector<Buffer> tied_here_;  // where one worker owns both tied parameters and adds them itself

@@ -24,19 +24,33 @@ void send_in_pieces(Transport& transport, int to, FrameHeader header, const Buff
   }
 }
 
+std::vector<Buffer> allocate_staging(DeviceMemory& memory) {
+  std::vector<Buffer> staging;
+  for (int i = 0; i < kStagingBuffers; ++i) staging.push_back(memory.allocate_scratch(kPieceBytes));
+  return staging;
+}
+
+PieceReceiver::PieceReceiver(Transport& transport, int from, const FrameHeader& header, Buffer target, Channel channel)
+    : transport_(transport),
+      from_(from),
+      header_(header),
+      target_(std::move(target)),
+      channel_(channel),
+      memory_(host_memory()) {
+  post_ahead();
+}
+
 PieceReceiver::PieceReceiver(Transport& transport, int from, const FrameHeader& header, Buffer target,
-                             std::optional<Accumulation> add_as, Channel channel, DeviceMemory& memory)
+                             Accumulation add_as, Channel channel, DeviceMemory& memory,
+                             const std::vector<Buffer>& staging)
     : transport_(transport),
       from_(from),
       header_(header),
       target_(std::move(target)),
       add_as_(add_as),
       channel_(channel),
-      memory_(memory) {
-  if (add_as_) {
-    const std::size_t bytes = std::min(kPieceBytes, target_.size);
-    for (int i = 0; i < kStagingBuffers; ++i) free_staging_.push_back(memory_.allocate_scratch(bytes));
-  }
+      memory_(memory),
+      free_staging_(staging.begin(), staging.end()) {
   post_ahead();
 }
 
@@ -62,7 +76,7 @@ Status PieceReceiver::take_front(std::chrono::milliseconds timeout) {
   EVERSTEP_TRY(transport_.wait(piece.receive, timeout));
   if (add_as_) {
     memory_.add_sums(*add_as_, piece.target, piece.arrives_in);
-    free_staging_.push_back(piece.arrives_in.part(0, std::min(kPieceBytes, target_.size)));
+    free_staging_.push_back(piece.arrives_in.part(0, kPieceBytes));
     post_ahead();
   }
   return {};

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <deque>
 #include <optional>
+#include <vector>
 
 #include "base/result.h"
 #include "trainer/model/device_memory.h"
@@ -20,13 +21,20 @@ inline constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 void send_in_pieces(Transport& transport, int to, FrameHeader header, const Buffer& whole,
                     Channel channel = Channel::kCollectives);
 
+// Where pieces arrive that are added: one is being summed while the next one arrives.
+std::vector<Buffer> allocate_staging(DeviceMemory& memory);
+
 // Receives what send_in_pieces sent.
 class PieceReceiver {
  public:
-  // Stores the pieces in `target`, or, with `add_as`, adds them to what is there: in `memory`, where that lies.
+  // Stores the pieces in `target`.
   PieceReceiver(Transport& transport, int from, const FrameHeader& header, Buffer target,
-                std::optional<Accumulation> add_as = std::nullopt, Channel channel = Channel::kCollectives,
-                DeviceMemory& memory = host_memory());
+                Channel channel = Channel::kCollectives);
+
+  // Adds the pieces to what is in `target`, which lies in `memory`. They arrive in `staging`, which nobody else uses
+  // meanwhile: see allocate_staging().
+  PieceReceiver(Transport& transport, int from, const FrameHeader& header, Buffer target, Accumulation add_as,
+                Channel channel, DeviceMemory& memory, const std::vector<Buffer>& staging);
 
   // Takes what has arrived without waiting; true when it was the last piece.
   Result<bool> advance();
@@ -53,7 +61,7 @@ class PieceReceiver {
   DeviceMemory& memory_;
   std::size_t posted_bytes_ = 0;
   std::deque<Piece> posted_;
-  std::deque<Buffer> free_staging_;  // only when adding
+  std::deque<Buffer> free_staging_;  // of kPieceBytes each, only when adding
 };
 
 }  // namespace everstep::trainer

@@ -58,6 +58,7 @@ std::vector<std::string> train_words(const Schedule& schedule, const JobOrder& o
                                  "--etcd=" + order.etcd,
                                  "--secret-file=" + secret_file(order.directory).string(),
                                  "--bind=" + order.bind,
+                                 "--device=" + order.device,
                                  std::string("--job=") + kJobName};
   words.emplace_back(schedule.synchronous ? "--synchronous" : "--schedule=amdp");
   if (order.tcp_only) words.emplace_back("--wire=tcp");

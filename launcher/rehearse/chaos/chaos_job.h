@@ -31,6 +31,7 @@ struct JobOrder {
   bool etcd_is_far = false;           // part of it: not on the loopback device
   std::string bind = "127.0.0.1";     // --bind
   bool tcp_only = false;              // --wire=tcp
+  std::string device = "cpu";         // --device
 };
 
 // The job's secret: made for it, and used for all that is asked about it.

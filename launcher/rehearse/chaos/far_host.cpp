@@ -11,7 +11,7 @@
 namespace everstep::launcher::chaos {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{5000};
+constexpr std::chrono::milliseconds kToolEndsWithin{5000};
 constexpr int kNetworks = 254;
 
 Status run(std::vector<std::string> words, const std::filesystem::path& log) {
@@ -19,7 +19,7 @@ Status run(std::vector<std::string> words, const std::filesystem::path& log) {
   for (const std::string& word : words) line.append(line.empty() ? "" : " ").append(word);
   auto process = ChildProcess::start(std::move(words), log);
   if (!process) return process.error();
-  if (process->ends_within(kPatience) && process->wait_status() == 0) return {};
+  if (process->ends_within(kToolEndsWithin) && process->wait_status() == 0) return {};
   return Error{ErrorCode::kUnavailable, "'" + line + "' fails", "look at " + log.string()};
 }
 
@@ -43,7 +43,7 @@ bool FarHost::is_possible() {
 Result<std::unique_ptr<FarHost>> FarHost::start(const std::filesystem::path& log) {
   auto holder = ChildProcess::start({"unshare", "--net", "--mount", "sleep", "infinity"}, log);
   if (!holder) return holder.error();
-  const auto limit = std::chrono::steady_clock::now() + kPatience;
+  const auto limit = std::chrono::steady_clock::now() + kToolEndsWithin;
   while (!is_ready(holder->pid())) {
     if (std::chrono::steady_clock::now() >= limit) return Error{ErrorCode::kUnavailable, "no network namespace", ""};
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -24,7 +24,7 @@ std::string_view take_word(std::string_view& text) {
   return word;
 }
 
-Error wrong(std::string_view word, const std::string& why) {
+Error wrong_fault(std::string_view word, const std::string& why) {
   return invalid_argument("'" + std::string(word) + "': " + why, "everstep chaos --help lists all faults");
 }
 
@@ -37,7 +37,7 @@ std::optional<std::string_view> value_in(std::string_view word, std::string_view
 Status read_bounded(std::string_view word, std::string_view text, int lowest, int highest, int& value) {
   const auto number = parse_number<int>(text);
   if (!number || *number < lowest || *number > highest) {
-    return wrong(word, "expected an integer" + range_text(lowest, highest));
+    return wrong_fault(word, "expected an integer" + range_text(lowest, highest));
   }
   value = *number;
   return {};
@@ -51,7 +51,7 @@ Status read_value(std::string_view word, const FaultForm& form, Fault& fault) {
     return read_bounded(word, *number, -kMostNumber, kMostNumber, fault.number);
   }
   const auto lasts = value_in(word, form.lasts ? "for" : "");
-  if (!lasts) return wrong(word, "is no value of " + std::string(form.name));
+  if (!lasts) return wrong_fault(word, "is no value of " + std::string(form.name));
   const auto time = parse_seconds(*lasts);
   if (!time) return time.error();
   fault.lasts = *time;
@@ -195,14 +195,14 @@ Result<Fault> parse_fault(std::string_view text) {
   const std::string_view name = take_word(text);
   const auto& forms = all_forms();
   const auto form = std::find_if(forms.begin(), forms.end(), [&](const FaultForm& one) { return one.name == name; });
-  if (form == forms.end()) return wrong(name, "there is no such fault");
+  if (form == forms.end()) return wrong_fault(name, "there is no such fault");
   Fault fault{form->kind};
   int missing = static_cast<int>(form->picks) + static_cast<int>(!form->number.empty()) + static_cast<int>(form->lasts);
   for (std::string_view word = take_word(text); !word.empty(); word = take_word(text)) {
     EVERSTEP_TRY(read_value(word, *form, fault));
     --missing;
   }
-  if (missing != 0) return wrong(name, "has values that are missing or doubled");
+  if (missing != 0) return wrong_fault(name, "has values that are missing or doubled");
   return fault;
 }
 
@@ -210,7 +210,7 @@ std::string seconds_text(milliseconds time) { return number_text(static_cast<dou
 
 Result<milliseconds> parse_seconds(std::string_view text) {
   const auto seconds = parse_number<double>(text);
-  if (!seconds || !(*seconds >= 0 && *seconds <= kLongest)) return wrong(text, "expected seconds from 0 to 3600");
+  if (!seconds || !(*seconds >= 0 && *seconds <= kLongest)) return wrong_fault(text, "expected seconds from 0 to 3600");
   return milliseconds(std::llround(*seconds * 1000));
 }
 

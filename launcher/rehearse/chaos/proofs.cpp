@@ -34,9 +34,9 @@ Result<AuditReport> audit_checkpoints(const SavedJob& job, Streams& streams) {
 Result<Finding> replay_checkpoints(const SavedJob& job, const std::filesystem::path& log) {
   const SignalWatch signals;
   Waiting waiting(signals);
-  auto program = ChildProcess::start(
-      {sibling_program("everstep"), "replay", job.checkpoints.string(), "--secret-file=" + job.secret_file.string()},
-      log);
+  auto program = ChildProcess::start({sibling_program("everstep"), "replay", job.checkpoints.string(),
+                                      "--secret-file=" + job.secret_file.string(), "--device=" + job.device},
+                                     log);
   if (!program) return program.error();
   const auto ended = waiting.becomes_true([&] { return !program->is_running(); }, kReplaysWithin);
   if (!ended) return ended.error();

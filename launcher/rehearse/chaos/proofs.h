@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "base/result.h"
 #include "launcher/cli/command.h"
@@ -13,6 +14,7 @@ namespace everstep::launcher::chaos {
 struct SavedJob {
   std::filesystem::path checkpoints;
   std::filesystem::path secret_file;
+  std::string device;  // that it was computed on
 };
 
 // As `everstep audit`.

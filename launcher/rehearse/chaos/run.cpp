@@ -57,8 +57,8 @@ class LastOfAll {
 
 class ChaosRun {
  public:
-  ChaosRun(const Schedule& schedule, std::filesystem::path directory, Streams& streams)
-      : schedule_(schedule), directory_(std::move(directory)), streams_(streams) {}
+  ChaosRun(const Schedule& schedule, std::string device, std::filesystem::path directory, Streams& streams)
+      : schedule_(schedule), device_(std::move(device)), directory_(std::move(directory)), streams_(streams) {}
 
   Result<RunReport> run() {
     const auto start = Clock::now();
@@ -118,6 +118,7 @@ class ChaosRun {
     const LastOfAll cleaner;
     JobOrder order{directory_, checkpoints(), {}};
     order.tcp_only = schedule_.needs_network();
+    order.device = device_;
     if (schedule_.has_any(Needs::kFarHost)) {
       auto far = FarHost::start(directory_ / "far-host.log");
       if (!far) return far.error();
@@ -255,7 +256,7 @@ class ChaosRun {
   Status prove() {
     add(check_fence(keys_));
     if (flips_byte_) EVERSTEP_TRY(damage_newest(checkpoints()));
-    const SavedJob saved{checkpoints(), secret_file(directory_)};
+    const SavedJob saved{checkpoints(), secret_file(directory_), device_};
     const auto audited = audit_checkpoints(saved, streams_);
     if (!audited) return audited.error();
     for (Finding& finding : check_audit(*audited, keys_)) add(std::move(finding));
@@ -273,6 +274,7 @@ class ChaosRun {
   }
 
   const Schedule& schedule_;
+  const std::string device_;
   const std::filesystem::path directory_;
   Streams& streams_;
   RunReport report_;
@@ -295,8 +297,9 @@ bool RunReport::holds() const {
   return std::all_of(findings.begin(), findings.end(), [](const Finding& one) { return one.holds; });
 }
 
-Result<RunReport> run_schedule(const Schedule& schedule, const std::filesystem::path& directory, Streams& streams) {
-  return ChaosRun(schedule, directory, streams).run();
+Result<RunReport> run_schedule(const Schedule& schedule, const std::string& device,
+                               const std::filesystem::path& directory, Streams& streams) {
+  return ChaosRun(schedule, device, directory, streams).run();
 }
 
 }  // namespace everstep::launcher::chaos

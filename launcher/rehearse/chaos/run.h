@@ -21,10 +21,11 @@ struct RunReport {
   bool holds() const;
 };
 
-// Starts etcd servers and a job in `directory`, which is there and empty, makes the faults happen, and finds out which
-// promises hold. Prints one line per fault and per promise. An error means that there is no finding: programs are
-// missing, a signal asked us to stop (kCancelled), the machine does not let us. When it returns no process of the run
-// lives, and nothing is mounted.
-Result<RunReport> run_schedule(const Schedule& schedule, const std::filesystem::path& directory, Streams& streams);
+// Starts etcd servers and a job on `device` (as --device names it) in `directory`, which is there and empty, makes the
+// faults happen, and finds out which promises hold. Prints one line per fault and per promise. An error means that
+// there is no finding: programs are missing, a signal asked us to stop (kCancelled), the machine does not let us. When
+// it returns no process of the run lives, and nothing is mounted.
+Result<RunReport> run_schedule(const Schedule& schedule, const std::string& device,
+                               const std::filesystem::path& directory, Streams& streams);
 
 }  // namespace everstep::launcher::chaos

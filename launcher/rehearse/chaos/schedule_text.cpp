@@ -11,13 +11,13 @@ namespace {
 constexpr int kMostChaosWorkers = 16;
 constexpr std::size_t kMostFaultsOfAFile = 1000;
 
-Error wrong(std::string_view text, const std::string& why) {
+Error wrong_line(std::string_view text, const std::string& why) {
   return invalid_argument("'" + std::string(text) + "': " + why);
 }
 
 Status read_choice(std::string_view value, std::string_view yes, std::string_view no, bool& is_yes) {
   if (value != yes && value != no) {
-    return wrong(value, "expected " + std::string(yes) + " or " + std::string(no));
+    return wrong_line(value, "expected " + std::string(yes) + " or " + std::string(no));
   }
   is_yes = value == yes;
   return {};
@@ -27,15 +27,15 @@ Status read_job_line(std::string_view name, std::string_view value, Schedule& sc
   if (name == "kind") return read_choice(value, "synchronous", "amdp", schedule.synchronous);
   if (name == "shape") return read_choice(value, "deep", "fastest", schedule.deep);
   const auto number = parse_number<std::uint64_t>(value);
-  if (!number) return wrong(value, "expected a number");
+  if (!number) return wrong_line(value, "expected a number");
   if (name == "seed") {
     schedule.seed = *number;
   } else if (name == "workers") {
     if (*number < 1 || *number > kMostChaosWorkers)
-      return wrong(value, "expected workers" + range_text(1, kMostChaosWorkers));
+      return wrong_line(value, "expected workers" + range_text(1, kMostChaosWorkers));
     schedule.workers = static_cast<int>(*number);
   } else {
-    if (*number != 1 && *number != 3) return wrong(value, "expected 1 or 3 etcd servers");
+    if (*number != 1 && *number != 3) return wrong_line(value, "expected 1 or 3 etcd servers");
     schedule.etcd_servers = static_cast<int>(*number);
   }
   return {};
@@ -51,8 +51,8 @@ Status read_line(std::string_view line, Schedule& schedule) {
   if (!at) return at.error();
   const auto fault = parse_fault(rest);
   if (!fault) return fault.error();
-  if (!schedule.faults.empty() && *at < schedule.faults.back().at) return wrong(first, "is before the line above");
-  if (schedule.faults.size() == kMostFaultsOfAFile) return wrong(first, "is one fault too many");
+  if (!schedule.faults.empty() && *at < schedule.faults.back().at) return wrong_line(first, "is before the line above");
+  if (schedule.faults.size() == kMostFaultsOfAFile) return wrong_line(first, "is one fault too many");
   schedule.faults.push_back({*at, *fault});
   return {};
 }

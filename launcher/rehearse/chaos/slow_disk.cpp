@@ -6,13 +6,13 @@
 namespace everstep::launcher::chaos {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{3000};
+constexpr std::chrono::milliseconds kStraceEndsWithin{3000};
 
 }  // namespace
 
 bool SlowDisk::is_possible() {
   auto strace = ChildProcess::start({"strace", "-qq", "-o", "/dev/null", "true"}, "/dev/null");
-  return strace && strace->ends_within(kPatience) && strace->wait_status() == 0;
+  return strace && strace->ends_within(kStraceEndsWithin) && strace->wait_status() == 0;
 }
 
 Result<SlowDisk> SlowDisk::start(const std::vector<pid_t>& processes, std::chrono::microseconds delay,
@@ -37,9 +37,9 @@ Result<SlowDisk> SlowDisk::start(const std::vector<pid_t>& processes, std::chron
 
 void SlowDisk::stop() {
   strace_.signal(SIGINT);
-  if (strace_.ends_within(kPatience)) return;
+  if (strace_.ends_within(kStraceEndsWithin)) return;
   strace_.signal(SIGKILL);
-  strace_.ends_within(kPatience);
+  strace_.ends_within(kStraceEndsWithin);
 }
 
 }  // namespace everstep::launcher::chaos

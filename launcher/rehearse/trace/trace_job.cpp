@@ -19,8 +19,6 @@
 namespace everstep::launcher {
 namespace {
 
-constexpr std::chrono::seconds kEtcdStart{20};
-
 std::string etcd_data(const RunDirectory& directory) { return directory.path + "/etcd"; }
 
 std::string job_name(const Config& config) { return config.setting("job").text.value_or(""); }
@@ -41,7 +39,7 @@ Outcome TraceJob::open() {
   if (!failure) failure = make_directory(run_);
   if (failure) return failure;
   signals_ = std::make_unique<SignalWatch>();
-  auto etcd = EtcdServer::start(etcd_data(run_.directory), run_.directory.path + "/etcd.log", kEtcdStart);
+  auto etcd = EtcdServer::start(etcd_data(run_.directory), run_.directory.path + "/etcd.log", EtcdServer::kUsualLimit);
   if (!etcd) return etcd.error();
   etcd_ = std::move(etcd).value();
   set_etcd_address(run_.config, etcd_->address());

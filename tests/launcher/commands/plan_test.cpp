@@ -23,7 +23,7 @@ constexpr const char* kProfile = R"({
   "blocks": [
     {"name": "embedding", "parameters": 1000, "forward_ms": 0.5, "backward_ms": 1},
     {"name": "block", "repeat": 6, "parameters": 2000, "forward_ms": 1, "backward_ms": 2.5,
-     "activation_bytes": 300, "output_bytes": 40},
+     "activation_bytes": 300, "working_bytes": 50, "output_bytes": 40},
     {"name": "head", "parameters": 1000, "forward_ms": 2, "backward_ms": 4}
   ]
 })";
@@ -37,6 +37,21 @@ TEST_F(PlanCommand, ExplainsThePlanItChose) {
               HasSubstr("survives   any 3 workers, any 3 hosts, lost at once, without touching disk; workers "));
   EXPECT_THAT(run.out, HasSubstr("why        amdp D=2 P=1 W=4 is the fastest that fits; next comes "));
   EXPECT_THAT(run.out, HasSubstr("block 25 … head"));
+}
+
+TEST_F(PlanCommand, SaysHowClockworkUsesItsDevices) {
+  std::vector<std::string> args{"plan",           "--workers=8", "--device=gpu",         "--model=gpt-1.56b",
+                                "--window=128",   "--depth=8",   "--schedule=clockwork", "--precision=bf16",
+                                "--link-gbit=400"};
+  const CommandRun run = run_command(args);
+  EXPECT_EQ(run.exit_code, 0) << run.log;
+  EXPECT_THAT(run.out, HasSubstr("plan       clockwork D=8 P=4 W=1\n"));
+  EXPECT_THAT(run.out, HasSubstr("pipelines  4: a group has 4 replicas of each stage, and at most 2 minibatches in "
+                                 "flight at stage 0 of a pipeline\n"));
+  args.emplace_back("--json");
+  const auto json = storage::parse_json(run_command(args).out);
+  ASSERT_TRUE(json.ok()) << json.error();
+  EXPECT_TRUE(storage::JsonReader(*json).member("plan")->integer_at("lag").ok());
 }
 
 TEST_F(PlanCommand, PrintsTheSameAsJson) {
@@ -152,7 +167,19 @@ TEST(ProfileFile, ReadsBlocksAndRepeatsThem) {
   EXPECT_EQ(profile->blocks[3].name, "block 2");
   EXPECT_EQ(profile->blocks[3].backward, 2'500'000);
   EXPECT_EQ(profile->blocks[3].activation_bytes, 300);
+  EXPECT_EQ(profile->blocks[3].working_bytes, 50);
   EXPECT_EQ(profile->optimizer_bytes, 8);
+}
+
+TEST(ProfileFile, TakesHalfOfABackwardForTheWeightsUnlessToldOtherwise) {
+  EXPECT_EQ(parse_profile(kProfile)->blocks[3].weights, 1'250'000);
+  const auto block = [](const std::string& weights) {
+    return parse_profile(R"({"name": "x", "blocks": [{"name": "b", "forward_ms": 1, "backward_ms": 2, "weights_ms": )" +
+                         weights + "}]}");
+  };
+  EXPECT_EQ(block("0.5")->blocks[0].weights, 500'000);
+  EXPECT_EQ(block("0")->blocks[0].weights, 0);
+  EXPECT_THAT(block("3").error().message, HasSubstr("time for weights"));
 }
 
 TEST(ProfileFile, NamesWhatIsWrongAndWhere) {

@@ -37,6 +37,18 @@ TEST_F(ScheduleCommand, PrintsOpsThatCanBeReadBack) {
   EXPECT_EQ(schedule->placement.stages(), 12);
 }
 
+TEST_F(ScheduleCommand, DrawsClockworkWithItsPipelinesLagAndCosts) {
+  const CommandRun run =
+      run_command({"schedule", "--schedule=clockwork", "--depth=4", "--pipelines=1", "--lag=1", "--window=8",
+                   "--forward=2", "--backward=5", "--weights=2", "--update=0", "--json"});
+  const auto json = storage::parse_json(run.out);
+  ASSERT_TRUE(json.ok()) << json.error();
+  EXPECT_EQ(*json->find("pipelines"), storage::Json(1));
+  EXPECT_EQ(*json->find("lag"), storage::Json(1));
+  const CommandRun drawn = run_command({"schedule", "--schedule=clockwork", "--depth=2", "--window=4"});
+  EXPECT_THAT(drawn.out, HasSubstr("dev0 01.a2bA3cB4dCDU5e6fE7gFGhHU\n"));
+}
+
 TEST_F(ScheduleCommand, PrintsItsFiguresAsJson) {
   const CommandRun run = run_command({"schedule", "--depth=8", "--update=0", "--stop-after-rounds=3", "--json"});
   const auto json = storage::parse_json(run.out);

@@ -70,6 +70,14 @@ TEST(TrainRequest, TakesTimesOfAnEmulatedDevice) {
   }
 }
 
+TEST(TrainRequest, RefusesSchedulesThatWorkersCannotRun) {
+  for (const scheduler::ScheduleKind kind : scheduler::all_schedule_kinds()) {
+    if (is_trainable(kind)) continue;
+    const std::string option = "--schedule=" + std::string(to_string(kind));
+    EXPECT_THAT(refusal({option}).error.message, HasSubstr(option)) << option;
+  }
+}
+
 TEST(TrainRequest, NamesTheOptionThatDoesNotFit) {
   EXPECT_THAT(refusal({"--window=0"}).error.message, HasSubstr("--window=0: expected an integer from 1"));
   EXPECT_THAT(refusal({"--minibatch=0"}).error.message, HasSubstr("--minibatch=0"));

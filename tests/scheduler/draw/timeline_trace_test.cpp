@@ -1,5 +1,7 @@
 #include "scheduler/draw/timeline_trace.h"
 
+#include <map>
+
 #include "storage/json/json.h"
 #include "tests/scheduler/draw/drawing_support.h"
 #include "tests/scheduler/support.h"
@@ -57,6 +59,21 @@ TEST(TimelineTrace, HoldsEveryOpAtItsTime) {
   for (std::size_t worker = 0; worker < next.size(); ++worker) {
     EXPECT_EQ(next[worker], drawn.schedule.workers[worker].size());
   }
+}
+
+TEST(TimelineTrace, HoldsBothHalvesOfSplitBackwards) {
+  const Drawn drawn = draw(request_of(ScheduleKind::kClockwork, 4, 1, 8, 1));
+  std::map<std::string, int> counts;
+  for (const Json& event : array_of(events_of(drawn, 1))) {
+    if (text_of(event, "ph") == "M") continue;
+    ++counts[text_of(event, "cat")];
+    if (text_of(event, "cat") != "weights") continue;
+    EXPECT_EQ(text_of(event, "name").front(), 'W');
+    EXPECT_EQ(number_of(event, "dur"), 1);
+    EXPECT_NE(event.find("args")->find("minibatch"), nullptr);
+  }
+  EXPECT_EQ(counts["weights"], 8 * 4);
+  EXPECT_EQ(counts["backward"], counts["weights"]);
 }
 
 TEST(TimelineTrace, NamesGroupsAndDevices) {

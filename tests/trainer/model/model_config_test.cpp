@@ -140,6 +140,24 @@ TEST(ModelConfig, ProfilesBytesByPrecisionAndAccumulation) {
   EXPECT_LT(half.blocks[1].activation_bytes * 20, exact.blocks[1].activation_bytes);
 }
 
+// How much it is, is measured in tests/cuda_runtime.
+TEST(ModelConfig, ProfilesWhatBlocksNeedWhileTheyCompute) {
+  ModelConfig config = tiny(ModelFamily::kGpt);
+  const auto working = [&](int block, Accumulation accumulation = Accumulation::kFloat) {
+    return profile_of(config, accumulation, 1e9).blocks[static_cast<std::size_t>(block)].working_bytes;
+  };
+  const int head = config.blocks() - 1;
+  const std::int64_t of_layer = working(1);
+  const std::int64_t of_head = working(head);
+  EXPECT_GT(of_layer, 0);
+  EXPECT_GT(working(1, Accumulation::kFixedPoint), of_layer);
+  config.shape.vocabulary *= 100;
+  EXPECT_EQ(working(1), of_layer);
+  EXPECT_GT(working(head), 10 * of_head);
+  config.recompute = true;
+  EXPECT_GT(working(1), of_layer);
+}
+
 TEST(ModelConfig, RefusesSizesThatDoNotGoTogether) {
   const auto message = [](auto change) {
     ModelConfig config = tiny(ModelFamily::kGpt);

@@ -1,7 +1,9 @@
 #include "trainer/torch/torch_stage.h"
 
+#include <functional>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -264,29 +266,43 @@ TEST(TorchStage, StartsWithTheDeviationsOfTheModel) {
   }
 }
 
-TEST(TorchStage, ReturnsAnErrorWhereLibTorchThrows) {
-  const ModelConfig config = small_gpt();
-  class BadTokens final : public DataSource {
-   public:
-    explicit BadTokens(const ModelConfig& model) : samples_(model) {}
-    Result<Minibatch> training(Position position) const override {
-      Minibatch batch = samples_.training(position).value();
-      batch.tokens[0] = 1'000'000;
-      return batch;
-    }
-    Result<Minibatch> validation(std::int64_t index) const override { return training(Position{index}); }
-    std::int64_t validation_minibatches() const override { return 1; }
+// Minibatches that something is wrong with.
+class ChangedSamples final : public DataSource {
+ public:
+  ChangedSamples(const ModelConfig& model, std::function<void(Minibatch&)> change)
+      : samples_(model), change_(std::move(change)) {}
+  Result<Minibatch> training(Position position) const override {
+    Minibatch batch = samples_.training(position).value();
+    change_(batch);
+    return batch;
+  }
+  Result<Minibatch> validation(std::int64_t index) const override { return training(Position{index}); }
+  std::int64_t validation_minibatches() const override { return 1; }
 
-   private:
-    RandomSamples samples_;
-  } const data(config);
+ private:
+  RandomSamples samples_;
+  std::function<void(Minibatch&)> change_;
+};
+
+Error error_of_forward(const std::function<void(Minibatch&)>& change) {
+  const ModelConfig config = small_gpt();
+  const ChangedSamples data(config, change);
   StageRequest request{config, layout_of(config, 0, 1), {}, Accumulation::kFloat, 1, &data};
   const auto bytes = static_cast<std::size_t>(request.layout.elements) * 4;
   request.memory = {allocate_zeroed(bytes), {allocate_zeroed(bytes), allocate_zeroed(bytes)}};
-  const auto result = make_torch_stage(request)->forward(Position{5}, {});
-  ASSERT_FALSE(result.ok());
-  EXPECT_EQ(result.error().code, ErrorCode::kInternal);
-  EXPECT_NE(result.error().message.find("minibatch 5"), std::string::npos) << result.error();
+  return make_torch_stage(request)->forward(Position{5}, {}).error();
+}
+
+TEST(TorchStage, ReturnsAnErrorWhereLibTorchThrows) {
+  const Error error = error_of_forward([](Minibatch& batch) { batch.tokens[0] = 1'000'000; });
+  EXPECT_EQ(error.code, ErrorCode::kInternal);
+  EXPECT_NE(error.message.find("minibatch 5 failed in LibTorch"), std::string::npos) << error;
+}
+
+TEST(TorchStage, SaysWhatToDoWhereADeviceRunsOutOfMemory) {
+  const Error error = error_of_forward([](Minibatch&) { C10_THROW_ERROR(OutOfMemoryError, "tried to allocate much"); });
+  EXPECT_NE(error.message.find("minibatch 5 ran out of memory: tried to allocate much"), std::string::npos) << error;
+  EXPECT_NE(error.hint.find("smaller minibatch"), std::string::npos) << error;
 }
 
 }  // namespace
