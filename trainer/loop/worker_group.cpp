@@ -50,10 +50,11 @@ Status Worker::go_on_in_group(const Error& error) {
   const Tick limit = std::chrono::nanoseconds(options_.group_stop_limit).count();
   group_stop_limit_ = hooks_.now() + limit + round_time_;  // others hear of it when the op at hand has ended
   const auto words = exchange_words(transport_, group(), job_of(options_), mine, patience());
-  const auto stop = words ? agreed_stop(*words, rounds_, limit) : std::nullopt;
+  const int worth_waiting = rounds_worth_waiting(shape_.depth(), shape_.placement.round_size());
+  const auto stop = words ? agreed_stop(*words, rounds_, worth_waiting, limit) : std::nullopt;
   if (!stop) return error;
   for (const GroupWord& word : *words) round_time_ = std::max(round_time_, word.round_time);
-  group_stop_limit_ = hooks_.now() + limit + kRoundsWorthWaiting * round_time_;
+  group_stop_limit_ = hooks_.now() + limit + worth_waiting * round_time_;
   group_stop_ = true;
   last_round_ = *stop;
   capture_.reset();  // its sums would lack other groups'

@@ -56,7 +56,8 @@ void tell_others(Transport& transport, const GroupMembers& group, const FrameHea
 
 }  // namespace
 
-std::optional<std::int64_t> agreed_stop(const std::vector<GroupWord>& words, const SuperRounds& rounds, Tick limit) {
+std::optional<std::int64_t> agreed_stop(const std::vector<GroupWord>& words, const SuperRounds& rounds,
+                                        int worth_waiting, Tick limit) {
   std::int64_t stop = -1;
   std::int64_t furthest_behind = words.front().started;
   Tick round_time = 0;
@@ -68,7 +69,7 @@ std::optional<std::int64_t> agreed_stop(const std::vector<GroupWord>& words, con
   }
   if (stop < 0 || rounds.place_of(stop).window != words.front().window) return std::nullopt;
   const std::int64_t rounds_to_go = stop - furthest_behind + 1;
-  const bool is_near = rounds_to_go <= kRoundsWorthWaiting || rounds_to_go * round_time <= limit;
+  const bool is_near = rounds_to_go <= worth_waiting || rounds_to_go * round_time <= limit;
   return is_near ? std::optional(stop) : std::nullopt;
 }
 

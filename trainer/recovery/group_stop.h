@@ -27,13 +27,15 @@ struct GroupWord {
   bool operator==(const GroupWord&) const = default;
 };
 
-// However long they take: the group works meanwhile, and what it runs counts.
-constexpr int kRoundsWorthWaiting = 4;
+// How many super-rounds are always worth waiting for, however long they take: in each group 4·D minibatches. The group
+// works meanwhile, and what it runs counts.
+constexpr int rounds_worth_waiting(int depth, int round_size) { return 4 * depth / round_size; }
 
 // After which super-round the group stops: the earliest at which all can. Nothing: it does not keep its sums, because
-// somebody cannot, or because the stop lies in another window or further away than kRoundsWorthWaiting and, as far as
-// anybody can tell, than `limit`.
-std::optional<std::int64_t> agreed_stop(const std::vector<GroupWord>& words, const SuperRounds& rounds, Tick limit);
+// somebody cannot, or because the stop lies in another window or further away than `worth_waiting` super-rounds and, as
+// far as anybody can tell, than `limit`.
+std::optional<std::int64_t> agreed_stop(const std::vector<GroupWord>& words, const SuperRounds& rounds,
+                                        int worth_waiting, Tick limit);
 
 // The workers of a group, this one among them, by number.
 struct GroupMembers {

@@ -16,6 +16,7 @@ using scheduler::ScheduleKind;
 // ---- where a group stops ----
 
 constexpr Tick kLimit = 1000;
+constexpr int kWorth = rounds_worth_waiting(4, 4);
 const SuperRounds kRounds(Position{0}, 12, 4);  // three of them per window
 
 GroupWord word(std::int64_t started, std::int64_t bound, Tick round_time = 10) {
@@ -23,30 +24,39 @@ GroupWord word(std::int64_t started, std::int64_t bound, Tick round_time = 10) {
 }
 
 TEST(AgreedStop, IsTheLastSuperRoundThatAnybodyHasBegunOrWaitsFor) {
-  EXPECT_EQ(agreed_stop({word(3, 3), word(4, 4)}, kRounds, kLimit), 4);
-  EXPECT_EQ(agreed_stop({word(3, 5), word(4, 4)}, kRounds, kLimit), 5);
-  EXPECT_EQ(agreed_stop({word(2, 2), word(2, 3)}, kRounds, kLimit), 3);  // has not begun the window, but will
+  EXPECT_EQ(agreed_stop({word(3, 3), word(4, 4)}, kRounds, kWorth, kLimit), 4);
+  EXPECT_EQ(agreed_stop({word(3, 5), word(4, 4)}, kRounds, kWorth, kLimit), 5);
+  EXPECT_EQ(agreed_stop({word(2, 2), word(2, 3)}, kRounds, kWorth, kLimit), 3);  // has not begun the window, but will
 }
 
 TEST(AgreedStop, IsNoneIfSomebodyCannotOrItLiesInAnotherWindow) {
-  EXPECT_EQ(agreed_stop({word(3, 3), {}}, kRounds, kLimit), std::nullopt);
+  EXPECT_EQ(agreed_stop({word(3, 3), {}}, kRounds, kWorth, kLimit), std::nullopt);
   GroupWord later = word(3, 3);
   later.window = 2;
-  EXPECT_EQ(agreed_stop({word(3, 3), later}, kRounds, kLimit), std::nullopt);
-  EXPECT_EQ(agreed_stop({word(3, 3), word(5, 6)}, kRounds, kLimit), std::nullopt);
-  EXPECT_EQ(agreed_stop({word(2, 2), word(2, 2)}, kRounds, kLimit), std::nullopt);
-  EXPECT_EQ(agreed_stop({word(-1, -1)}, kRounds, kLimit), std::nullopt);
+  EXPECT_EQ(agreed_stop({word(3, 3), later}, kRounds, kWorth, kLimit), std::nullopt);
+  EXPECT_EQ(agreed_stop({word(3, 3), word(5, 6)}, kRounds, kWorth, kLimit), std::nullopt);
+  EXPECT_EQ(agreed_stop({word(2, 2), word(2, 2)}, kRounds, kWorth, kLimit), std::nullopt);
+  EXPECT_EQ(agreed_stop({word(-1, -1)}, kRounds, kWorth, kLimit), std::nullopt);
 }
 
 TEST(AgreedStop, IsNoneIfItIsTooFarAway) {
   const SuperRounds rounds(Position{0}, 40, 4);  // ten of them per window
-  EXPECT_EQ(agreed_stop({word(10, 14, 200)}, rounds, kLimit), 14);
-  EXPECT_EQ(agreed_stop({word(10, 14, 201)}, rounds, kLimit), std::nullopt);
-  EXPECT_EQ(agreed_stop({word(10, 12, 100), word(12, 14, 201)}, rounds, kLimit), std::nullopt);
+  EXPECT_EQ(agreed_stop({word(10, 14, 200)}, rounds, kWorth, kLimit), 14);
+  EXPECT_EQ(agreed_stop({word(10, 14, 201)}, rounds, kWorth, kLimit), std::nullopt);
+  EXPECT_EQ(agreed_stop({word(10, 12, 100), word(12, 14, 201)}, rounds, kWorth, kLimit), std::nullopt);
+}
+
+TEST(AgreedStop, MayBeAsFarAwayInShorterRounds) {
+  EXPECT_EQ(rounds_worth_waiting(8, 8), 4);
+  EXPECT_EQ(rounds_worth_waiting(8, 4), 8);
+  EXPECT_EQ(rounds_worth_waiting(7, 1), 28);
+  const SuperRounds rounds(Position{0}, 40, 1);
+  EXPECT_EQ(agreed_stop({word(40, 67, 100 * kLimit)}, rounds, rounds_worth_waiting(7, 1), kLimit), 67);
+  EXPECT_EQ(agreed_stop({word(40, 68, 100 * kLimit)}, rounds, rounds_worth_waiting(7, 1), kLimit), std::nullopt);
 }
 
 TEST(AgreedStop, MayBeFourSuperRoundsAwayHoweverLongTheyTake) {
-  EXPECT_EQ(agreed_stop({word(2, 5, 100 * kLimit)}, kRounds, kLimit), 5);
+  EXPECT_EQ(agreed_stop({word(2, 5, 100 * kLimit)}, kRounds, kWorth, kLimit), 5);
 }
 
 // ---- deaths ----
