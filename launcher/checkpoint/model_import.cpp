@@ -122,7 +122,10 @@ Result<storage::Manifest> new_manifest(const storage::Catalog& catalog, const st
   manifest.job = job;
   manifest.lineage = random_lineage();
   manifest.name = {*generation, {0}, std::random_device{}()};
-  manifest.plan = {"1f1b", 1, 1, 1, 1, 0, {0, model.blocks()}};
+  manifest.plan.schedule = "1f1b";
+  manifest.plan.chunks_per_device = 1;
+  manifest.plan.preload = 0;
+  manifest.plan.cuts = {0, model.blocks()};
   manifest.blocks = model.blocks();
   manifest.accumulation = accumulation_name(trainer::Accumulation::kFloat);
   manifest.configuration = model_settings(model);
