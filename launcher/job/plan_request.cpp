@@ -275,8 +275,9 @@ std::vector<OptionSpec> wish_options() {
   return {
       {.name = "schedule",
        .value_name = "KIND",
-       .help = "amdp, amdp-sync, 1f1b, two-directions, gpipe or interleaved; if not set, the fastest. everstep plan "
-               "also knows clockwork and clockwork-sync",
+       .help =
+           "clockwork, clockwork-sync, amdp, amdp-sync, 1f1b, two-directions, gpipe or interleaved; if not set, the "
+           "fastest of amdp, 1f1b and two-directions",
        .on_resume = OnResume::kMayChange,
        .called_elsewhere = {"kind"}},
       {.name = "depth",
@@ -306,7 +307,8 @@ std::vector<OptionSpec> wish_options() {
        .help = "Memory of one worker for training; if not set, an equal share of the host's, or with --device=gpu 40",
        .on_resume = OnResume::kAnew},  // this host's, not that of the old run
       {.name = "reproducible", .help = "Sum gradients so that no plan changes a bit"},
-      {.name = "stash", .help = "AMDP: keep the old weights too, so that a backward uses those of its forward"},
+      {.name = "stash",
+       .help = "amdp and clockwork: keep the old weights too, so that a backward uses those of its forward"},
   };
 }
 
@@ -317,8 +319,8 @@ PlanRequest read_plan_request(const Config& config, const Device& device, int mo
   request.model = reader.model();
   request.stash = reader.flag("stash");
   if (reader.flag("reproducible")) request.accumulation = trainer::Accumulation::kFixedPoint;
-  if (request.stash && request.wishes.kind != ScheduleKind::kAmdp) {
-    reader.refuse("stash", "only --schedule=amdp has two versions of the weights");
+  if (request.stash && !(request.wishes.kind && is_asynchronous(*request.wishes.kind))) {
+    reader.refuse("stash", "only --schedule=amdp and --schedule=clockwork have two versions of the weights");
   }
   failure = reader.failure();
   if (const Status checked = check(request.model); !failure && !checked) failure = Failure(checked.error());

@@ -17,7 +17,8 @@ Outcome check_pipelines(const Config& config, const PreparedRun& run) {
   const scheduler::Plan& plan = run.plan.plan;
   if (run.request.pipelines.value_or(plan.pipelines) == plan.pipelines) return {};
   return config.reject("pipelines", "the plan is " + describe(plan.kind, plan.depth, plan.pipelines, plan.width),
-                       "amdp has half as many pipelines as its depth, two-directions two, the others one");
+                       "amdp has half as many pipelines as its depth, two-directions two, clockwork as many as are "
+                       "fastest, the others one");
 }
 
 // A run that goes on has the settings of its checkpoint where it has none of its own.

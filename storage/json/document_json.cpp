@@ -41,17 +41,19 @@ Head read_head(const JsonReader& document, std::optional<Error>& complaint) {
           .parent = reader.digest_or_null("parent")};
 }
 
-// What earlier programs could not read, because an entry of the ledger has members that they do not know, says so.
+// What earlier programs could not read, because a plan or an entry of the ledger has members that they do not know,
+// says so.
 constexpr int kSecondFormat = 2;
 
 int newest_format(std::string_view kind) {
-  return kind == "ledger" || kind == "shard" ? kSecondFormat : kFormatVersion;
+  return kind == "ledger" || kind == "shard" || kind == "manifest" ? kSecondFormat : kFormatVersion;
 }
 
 int format_of(const auto& /*document*/) { return kFormatVersion; }
 int format_of(const LedgerSegment& segment) {
   return needs_second_format(segment.entries) ? kSecondFormat : kFormatVersion;
 }
+int format_of(const Manifest& manifest) { return manifest.plan.pipelines > 0 ? kSecondFormat : kFormatVersion; }
 int format_of(const Shard& shard) { return needs_second_format(shard.history) ? kSecondFormat : kFormatVersion; }
 
 template <typename Document>

@@ -170,8 +170,8 @@ Manifest read_manifest(const JsonReader& document, std::optional<Error>& complai
       {"document", "format",        "job",           "lineage",    "checkpoint", "version", "applied",         "plan",
        "blocks",   "accumulation",  "window_losses", "flushed",    "skipped",    "loss",    "validation_loss", "parent",
        "ledger",   "ledger_writer", "configuration", "provenance", "files"});
-  const DocumentReader::Members plan_members = {"schedule", "depth", "chunks_per_device", "width", "window",
-                                                "preload",  "pipelines", "lag", "cuts"};
+  const DocumentReader::Members plan_members = {
+      "schedule", "depth", "chunks_per_device", "width", "window", "preload", "pipelines", "lag", "cuts"};
   return {.job = reader.text("job", kLongestName),
           .lineage = reader.parsed("lineage", parse_hex, "16 lower-case hexadecimal digits"),
           .name = reader.parsed("checkpoint", parse_checkpoint_name, "the name of a checkpoint"),

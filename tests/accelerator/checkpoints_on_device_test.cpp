@@ -123,7 +123,8 @@ INSTANTIATE_TEST_SUITE_P(Device, CheckpointsOnDevice,
                          testing::Values(Saving{{ScheduleKind::kAmdp, 2, 1, 8}, {.every_updates = 1}, Precision::kBf16},
                                          Saving{{ScheduleKind::kOneFOneB, 2, 2, 8}, {.every_updates = 1}},
                                          Saving{{ScheduleKind::kAmdp, 2, 2, 8}, {.every_rounds = 1}},
-                                         Saving{{ScheduleKind::kOneFOneB, 3, 1, 9}, {.every_rounds = 2}}));
+                                         Saving{{ScheduleKind::kOneFOneB, 3, 1, 9}, {.every_rounds = 2}},
+                                         Saving{trainer::clockwork(4, 2, 1, 10), {.every_rounds = 3}}));
 
 }  // namespace
 }  // namespace everstep::accelerator

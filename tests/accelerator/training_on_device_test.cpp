@@ -69,7 +69,8 @@ INSTANTIATE_TEST_SUITE_P(
                     TestPlan{ScheduleKind::kOneFOneB, 1, 2, 4}, TestPlan{ScheduleKind::kOneFOneB, 3, 1, 6},
                     TestPlan{ScheduleKind::kOneFOneB, 3, 2, 6}, TestPlan{ScheduleKind::kGpipe, 2, 1, 4},
                     TestPlan{ScheduleKind::kInterleaved, 2, 1, 4}, TestPlan{ScheduleKind::kTwoDirections, 4, 1, 4},
-                    TestPlan{ScheduleKind::kAmdpSync, 2, 1, 4}),
+                    TestPlan{ScheduleKind::kAmdpSync, 2, 1, 4}, trainer::clockwork(4, 2, 1, 9),
+                    trainer::clockwork(3, 1, 1, 8, 1)),
     [](const auto& test) { return name_of(test.param); });
 
 TEST(TrainingOnDevice, HasTheCpusBitsInEveryMode) {

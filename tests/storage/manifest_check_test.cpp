@@ -81,6 +81,8 @@ TEST(ManifestCheck, RefusesWhatIsBeyondBounds) {
           {"window 0", [](Manifest& m) { m.plan.window = 0; }, "plan.window"},
           {"a huge window", [](Manifest& m) { m.plan.window = std::numeric_limits<int>::max(); }, "plan.window"},
           {"a negative preload", [](Manifest& m) { m.plan.preload = -1; }, "plan.preload"},
+          {"negative pipelines", [](Manifest& m) { m.plan.pipelines = -1; }, "plan.pipelines"},
+          {"a lag of a schedule that has none", [](Manifest& m) { m.plan.lag = 1; }, "plan.lag"},
           {"a negative generation", [](Manifest& m) { m.name.generation = {-1}; }, "generation"},
           {"a huge version", [](Manifest& m) { m.version = {std::int64_t{1} << 62}; }, "version"},
           {"a negative version", [](Manifest& m) { m.version = {-1}; }, "version"},

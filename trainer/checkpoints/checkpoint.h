@@ -44,7 +44,8 @@ struct DueCut {
 };
 
 // At the update that makes version `made`, after so many rounds of this run. The window that follows has `next_rounds`,
-// and can be cut after `before_cut` of them (Schedule::rounds_before_cut()). A cut that has no place in it comes before.
+// and can be cut after `before_cut` of them (Schedule::rounds_before_cut()). A cut that has no place in it comes
+// before.
 DueCut due_cut(const CheckpointPolicy& policy, Version made, std::int64_t rounds_done, int next_rounds,
                int before_cut = 1);
 

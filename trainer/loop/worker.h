@@ -26,7 +26,7 @@ namespace everstep::trainer {
 struct ExpectedCapture {
   std::int64_t window = 0;
   int round = 0;
-  int chunks_left = 0;  // whose Capture is still to come
+  int chunks_left = 0;           // whose Capture is still to come
   std::map<int, Buffer> sums{};  // by stage, until they are all there and can be reduced
   NotedFlags overflowed;
   StagedCut cut;

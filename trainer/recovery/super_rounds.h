@@ -12,7 +12,8 @@ namespace everstep::trainer {
 // last super-round may be a partial one. The same on all workers.
 class SuperRounds {
  public:
-  // A run that begins at `begin`, with windows of `window` minibatches and super-rounds of `minibatches` (scheduler::super_round_size()).
+  // A run that begins at `begin`, with windows of `window` minibatches and super-rounds of `minibatches`
+  // (scheduler::super_round_size()).
   SuperRounds(Position begin, std::int64_t window, std::int64_t minibatches);
 
   struct Place {

@@ -163,6 +163,15 @@ TEST(ResumeRules, ContinueALiveCheckpointUnderItsOwnPlanOnly) {
   scheduler::Plan moved = plan.plan;
   ++moved.cuts[1];
   EXPECT_FALSE(resume_point(live, moved).continues_live);
+  scheduler::Plan clockwork = plan.plan;
+  clockwork.kind = scheduler::ScheduleKind::kClockwork;
+  live.plan = trainer::stored_plan(clockwork);
+  EXPECT_TRUE(resume_point(live, clockwork).continues_live);
+  scheduler::Plan later = clockwork;
+  ++later.lag;
+  EXPECT_FALSE(resume_point(live, later).continues_live);
+  ++clockwork.pipelines;
+  EXPECT_FALSE(resume_point(live, clockwork).continues_live);
   storage::Manifest flush = storage::sample_manifest();
   flush.plan = trainer::stored_plan(plan.plan);
   EXPECT_FALSE(resume_point(flush, plan.plan).continues_live);

@@ -77,11 +77,25 @@ TEST_F(DocumentJsonTest, NotANumberKeepsItsBits) {
 }
 
 TEST_F(DocumentJsonTest, OtherFormatsAreRefusedByTheirNumberBeforeAnythingElse) {
-  const char* const newer = R"({"document": "manifest", "format": 2, "colour": "blue"})";
+  const char* const newer = R"({"document": "manifest", "format": 3, "colour": "blue"})";
   EXPECT_EQ(error_line_of(format_->parse_manifest(newer)),
-            "format 2, this program reads 1 (hint: use the version of everstep that wrote it)");
+            "format 3, this program reads 2 (hint: use the version of everstep that wrote it)");
   EXPECT_EQ(error_line_of(format_->parse_manifest(R"({"document": "manifest", "format": "1"})")),
             "format: expected an integer, got a string");
+}
+
+TEST_F(DocumentJsonTest, APlanThatChoosesItsPipelinesIsOfTheSecondFormat) {
+  Manifest manifest = sample_manifest();
+  EXPECT_THAT(format_->encode(manifest), testing::HasSubstr("\"format\": 1,"));
+  EXPECT_THAT(format_->encode(manifest), testing::Not(testing::HasSubstr("pipelines")));
+  manifest.plan.schedule = "clockwork";
+  manifest.plan.pipelines = 3;
+  manifest.plan.lag = 2;
+  const std::string text = format_->encode(manifest);
+  EXPECT_THAT(text, testing::HasSubstr("\"format\": 2,"));
+  const auto parsed = format_->parse_manifest(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.error();
+  EXPECT_EQ(*parsed, manifest);
 }
 
 // What says nothing new is written as ever, and read by programs that know the first format only.

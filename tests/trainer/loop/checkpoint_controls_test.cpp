@@ -38,7 +38,7 @@ class PostponesOne final : public StageCompute {
   bool is_owed_ = false;
 };
 
-class IncompleteCheckpoint : public testing::Test {
+class IncompleteCheckpoint : public testing::TestWithParam<TestPlan> {
  protected:
   IncompleteCheckpoint() {
     options_.steps = 4;
@@ -52,12 +52,12 @@ class IncompleteCheckpoint : public testing::Test {
     return difference_between(whole_.checkpoints.back(), rest.checkpoints.back());
   }
 
-  TrainOptions options_ = under_plan(tiny_training(ModelFamily::kGpt, 3), {ScheduleKind::kAmdp, 4, 1, 12});
+  TrainOptions options_ = under_plan(tiny_training(ModelFamily::kGpt, 3), GetParam());
   std::unique_ptr<DataSource> data_ = shipped_corpus(options_.model);
   CheckpointedRun whole_;
 };
 
-TEST_F(IncompleteCheckpoint, WithoutTheOlderVersionIsTold) {
+TEST_P(IncompleteCheckpoint, WithoutTheOlderVersionIsTold) {
   run_whole();
   const MemoryCheckpoint live = whole_.checkpoints.front();
   ASSERT_EQ(live.kind, CutKind::kLive);
@@ -65,14 +65,14 @@ TEST_F(IncompleteCheckpoint, WithoutTheOlderVersionIsTold) {
   EXPECT_NE(difference_after_resume(live, false), "");
 }
 
-TEST_F(IncompleteCheckpoint, WithoutMomentsIsTold) {
+TEST_P(IncompleteCheckpoint, WithoutMomentsIsTold) {
   run_whole();
   MemoryCheckpoint live = whole_.checkpoints.front();
   live.drop(StateKind::kOptimizer);
   EXPECT_NE(difference_after_resume(live, true), "");
 }
 
-TEST_F(IncompleteCheckpoint, WithoutGradientsIsTold) {
+TEST_P(IncompleteCheckpoint, WithoutGradientsIsTold) {
   options_.checkpoints = {.every_updates = 0, .every_rounds = 2, .at_end = true};
   run_whole();
   MemoryCheckpoint cut = whole_.checkpoints.front();
@@ -83,7 +83,7 @@ TEST_F(IncompleteCheckpoint, WithoutGradientsIsTold) {
 }
 
 // The window's sums have them in time: the run itself has the right bits, and only the cut is wrong.
-TEST_F(IncompleteCheckpoint, WithWeightsAddedAfterItsCaptureIsTold) {
+TEST_P(IncompleteCheckpoint, WithWeightsAddedAfterItsCaptureIsTold) {
   options_.checkpoints = {.every_updates = 0, .every_rounds = 2, .at_end = true};
   run_whole();
   const Position last{whole_.checkpoints.front().position.value - 1};
@@ -98,12 +98,17 @@ TEST_F(IncompleteCheckpoint, WithWeightsAddedAfterItsCaptureIsTold) {
   EXPECT_NE(difference_after_resume(late.checkpoints.front(), false), "");
 }
 
-TEST_F(IncompleteCheckpoint, WithTheWrongNumberOfUpdatesIsTold) {
+TEST_P(IncompleteCheckpoint, WithTheWrongNumberOfUpdatesIsTold) {
   run_whole();
   MemoryCheckpoint live = whole_.checkpoints.front();
   ++live.applied;
   EXPECT_NE(difference_after_resume(live, true), "");
 }
+
+INSTANTIATE_TEST_SUITE_P(OfAFullPipeline, IncompleteCheckpoint,
+                         testing::Values(TestPlan{ScheduleKind::kAmdp, 4, 1, 12}, clockwork(4, 2, 1, 12),
+                                         clockwork(3, 1, 1, 12, 1)),
+                         [](const auto& test) { return name_of(test.param); });
 
 }  // namespace
 }  // namespace everstep::trainer

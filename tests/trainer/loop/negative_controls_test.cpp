@@ -54,24 +54,45 @@ class Faultless final : public Faulty<Faultless> {
   using Faulty::Faulty;
 };
 
-// Updates before the last stage's first backward of the new window instead of after it.
-class UpdatesAfterTheWrongBackward final : public Faulty<UpdatesAfterTheWrongBackward> {
+// Swaps an update with an op beside it, which has no input of another worker.
+template <typename WrongWorker>
+class MovesUpdates : public Faulty<WrongWorker> {
  public:
-  using Faulty::Faulty;
+  using Faulty<WrongWorker>::Faulty;
 
  private:
   Op op_at(std::int64_t index) const override {
-    if (is_swapped(index)) return stream().at(index + 1);
-    if (index > 0 && is_swapped(index - 1)) return stream().at(index - 1);
-    return stream().at(index);
+    if (is_swapped(index)) return this->stream().at(index + 1);
+    if (index > 0 && is_swapped(index - 1)) return this->stream().at(index - 1);
+    return this->stream().at(index);
   }
 
-  // Whether this is a new window's backward that stands directly before the update of the window before.
   bool is_swapped(std::int64_t index) const {
-    if (index + 1 >= stream().size()) return false;
-    const Op op = stream().at(index);
-    const Op next = stream().at(index + 1);
+    return index + 1 < this->stream().size() && swaps(this->stream().at(index), this->stream().at(index + 1));
+  }
+
+  virtual bool swaps(const Op& op, const Op& next) const = 0;
+};
+
+// Updates before the last stage's first backward of the new window instead of after it.
+class UpdatesAfterTheWrongBackward final : public MovesUpdates<UpdatesAfterTheWrongBackward> {
+ public:
+  using MovesUpdates::MovesUpdates;
+
+ private:
+  bool swaps(const Op& op, const Op& next) const override {
     return op.kind == OpKind::kBackward && next.kind == OpKind::kUpdate && next.window < op.window;
+  }
+};
+
+// Updates one op too late: behind a forward of stage 0 that is to meet the new weights.
+class UpdatesOneSlotLate final : public MovesUpdates<UpdatesOneSlotLate> {
+ public:
+  using MovesUpdates::MovesUpdates;
+
+ private:
+  bool swaps(const Op& op, const Op& next) const override {
+    return op.kind == OpKind::kUpdate && next.kind == OpKind::kForward && next.stage == 0;
   }
 };
 
@@ -230,6 +251,20 @@ TEST_P(NegativeControl, FixedPointSumsInTheOrderOfArrivalPass) {
 INSTANTIATE_TEST_SUITE_P(Amdp, NegativeControl,
                          testing::Values(TestPlan{ScheduleKind::kAmdp, 2, 1, 4},
                                          TestPlan{ScheduleKind::kAmdp, 4, 1, 8}),
+                         [](const auto& test) { return name_of(test.param); });
+INSTANTIATE_TEST_SUITE_P(Clockwork, NegativeControl, testing::Values(clockwork(4, 2, 1, 8, 1), clockwork(3, 1, 1, 8)),
+                         [](const auto& test) { return name_of(test.param); });
+
+// Clockwork's updates stand between two slots.
+class UpdateOneSlotOff : public NegativeControl {};
+
+TEST_P(UpdateOneSlotOff, IsCaught) {
+  const Runs runs = runs_of<UpdatesOneSlotLate>();
+  expect_caught(runs, difference_from(run_oracle(options_, *data_), runs));
+}
+
+INSTANTIATE_TEST_SUITE_P(Clockwork, UpdateOneSlotOff,
+                         testing::Values(clockwork(4, 2, 1, 8), clockwork(3, 1, 1, 8), clockwork(4, 2, 2, 11)),
                          [](const auto& test) { return name_of(test.param); });
 
 }  // namespace

@@ -22,9 +22,9 @@ std::vector<ScheduleRequest> requests() {
     ScheduleKind kind;
     std::vector<int> depths;
   };
-  const std::vector<Depths> kinds = {{ScheduleKind::kAmdp, {2, 4, 8}},        {ScheduleKind::kAmdpSync, {2, 4}},
-                                     {ScheduleKind::kOneFOneB, {1, 2, 3, 5}}, {ScheduleKind::kTwoDirections, {2, 4}},
-                                     {ScheduleKind::kGpipe, {1, 4}},          {ScheduleKind::kInterleaved, {2, 4}},
+  const std::vector<Depths> kinds = {{ScheduleKind::kAmdp, {2, 4, 8}},         {ScheduleKind::kAmdpSync, {2, 4}},
+                                     {ScheduleKind::kOneFOneB, {1, 2, 3, 5}},  {ScheduleKind::kTwoDirections, {2, 4}},
+                                     {ScheduleKind::kGpipe, {1, 4}},           {ScheduleKind::kInterleaved, {2, 4}},
                                      {ScheduleKind::kClockwork, {1, 2, 3, 8}}, {ScheduleKind::kClockworkSync, {2, 3}}};
   std::vector<ScheduleRequest> all;
   for (const Depths& each : kinds) {

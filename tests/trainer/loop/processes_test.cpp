@@ -36,7 +36,8 @@ INSTANTIATE_TEST_SUITE_P(Sockets, Processes,
                                          TestPlan{ScheduleKind::kAmdp, 4, 1, 8},
                                          TestPlan{ScheduleKind::kAmdp, 4, 2, 16},
                                          TestPlan{ScheduleKind::kAmdp, 8, 1, 16},
-                                         TestPlan{ScheduleKind::kAmdp, 8, 2, 16}),
+                                         TestPlan{ScheduleKind::kAmdp, 8, 2, 16}, clockwork(3, 1, 1, 8),
+                                         clockwork(4, 2, 2, 11), clockwork(8, 2, 1, 18, 1)),
                          [](const auto& test) { return name_of(test.param); });
 
 TEST(Processes, OverSocketsGiveTheBitsOfPlainTrainingUnderASynchronousPlan) {

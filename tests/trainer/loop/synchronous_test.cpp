@@ -56,7 +56,8 @@ INSTANTIATE_TEST_SUITE_P(
                         TestPlan{ScheduleKind::kTwoDirections, 6, 1, 11}, TestPlan{ScheduleKind::kAmdpSync, 2, 1, 11},
                         TestPlan{ScheduleKind::kAmdpSync, 2, 2, 16}, TestPlan{ScheduleKind::kAmdpSync, 4, 1, 16},
                         TestPlan{ScheduleKind::kAmdpSync, 4, 2, 11}, TestPlan{ScheduleKind::kAmdpSync, 8, 1, 11},
-                        TestPlan{ScheduleKind::kAmdpSync, 8, 2, 16})),
+                        TestPlan{ScheduleKind::kAmdpSync, 8, 2, 16}, clockwork_sync(3, 1, 1, 11),
+                        clockwork_sync(4, 2, 2, 16), clockwork_sync(8, 2, 1, 11))),
     name_of_case);
 
 INSTANTIATE_TEST_SUITE_P(Bert, SynchronousPlan,
@@ -68,7 +69,8 @@ INSTANTIATE_TEST_SUITE_P(Bert, SynchronousPlan,
                                                           TestPlan{ScheduleKind::kInterleaved, 4, 1, 16},
                                                           TestPlan{ScheduleKind::kTwoDirections, 4, 1, 11},
                                                           TestPlan{ScheduleKind::kAmdpSync, 4, 2, 16},
-                                                          TestPlan{ScheduleKind::kAmdpSync, 8, 1, 16})),
+                                                          TestPlan{ScheduleKind::kAmdpSync, 8, 1, 16},
+                                                          clockwork_sync(5, 1, 1, 11), clockwork_sync(6, 3, 1, 16))),
                          name_of_case);
 
 }  // namespace

@@ -13,8 +13,8 @@ using scheduler::ModelFamily;
 std::string name_of(const TestPlan& plan) {
   std::string kind(scheduler::to_string(plan.kind));
   std::replace(kind.begin(), kind.end(), '-', '_');
-  const std::string name = kind + "_D" + std::to_string(plan.depth) + "_W" + std::to_string(plan.width) + "_M" +
-                           std::to_string(plan.window);
+  const std::string name =
+      kind + "_D" + std::to_string(plan.depth) + "_W" + std::to_string(plan.width) + "_M" + std::to_string(plan.window);
   return is_clockwork(plan.kind) ? name + "_P" + std::to_string(plan.pipelines) + "_lag" + std::to_string(plan.lag)
                                  : name + "_preload" + std::to_string(plan.preload);
 }

@@ -19,6 +19,13 @@ struct TestPlan {
   int lag = 0;
 };
 
+constexpr TestPlan clockwork(int depth, int pipelines, int width, int window, int lag = 0) {
+  return {scheduler::ScheduleKind::kClockwork, depth, width, window, 2, pipelines, lag};
+}
+constexpr TestPlan clockwork_sync(int depth, int pipelines, int width, int window) {
+  return {scheduler::ScheduleKind::kClockworkSync, depth, width, window, 2, pipelines};
+}
+
 // A name for a parametrised test: "amdp_D4_W2_M16_preload2" or "clockwork_D4_W2_M16_P2_lag0".
 std::string name_of(const TestPlan& plan);
 std::ostream& operator<<(std::ostream& out, const TestPlan& plan);

@@ -58,7 +58,9 @@ INSTANTIATE_TEST_SUITE_P(Training, LiveCheckpoint,
                                          TestPlan{ScheduleKind::kAmdp, 2, 2, 11},
                                          TestPlan{ScheduleKind::kAmdp, 4, 1, 16, 1},
                                          TestPlan{ScheduleKind::kAmdp, 4, 2, 19},
-                                         TestPlan{ScheduleKind::kAmdp, 8, 1, 8}),
+                                         TestPlan{ScheduleKind::kAmdp, 8, 1, 8}, clockwork(2, 1, 1, 2),
+                                         clockwork(3, 1, 2, 11), clockwork(4, 2, 1, 11), clockwork(4, 2, 2, 19, 2),
+                                         clockwork(8, 2, 1, 13), clockwork(5, 1, 1, 9, 3)),
                          [](const auto& test) { return name_of(test.param); });
 
 TEST(Checkpoint, OfFloatingPointSumsGoesOnUnderTheSamePlan) {
@@ -148,20 +150,25 @@ INSTANTIATE_TEST_SUITE_P(
                     PlanChange{{ScheduleKind::kOneFOneB, 2, 2, kWindow}, {ScheduleKind::kAmdpSync, 8, 1, kWindow}},
                     PlanChange{{ScheduleKind::kTwoDirections, 4, 1, kWindow}, {ScheduleKind::kGpipe, 5, 1, kWindow}},
                     PlanChange{{ScheduleKind::kOneFOneB, 1, 4, kWindow}, {ScheduleKind::kInterleaved, 2, 2, kWindow}},
-                    PlanChange{{ScheduleKind::kAmdpSync, 2, 2, kWindow}, {ScheduleKind::kOneFOneB, 1, 1, kWindow}}),
+                    PlanChange{{ScheduleKind::kAmdpSync, 2, 2, kWindow}, {ScheduleKind::kOneFOneB, 1, 1, kWindow}},
+                    PlanChange{clockwork_sync(8, 2, 2, kWindow), clockwork_sync(3, 1, 1, kWindow)},
+                    PlanChange{clockwork_sync(8, 4, 1, kWindow), {ScheduleKind::kAmdpSync, 4, 2, kWindow}},
+                    PlanChange{{ScheduleKind::kOneFOneB, 3, 1, kWindow}, clockwork_sync(4, 2, 1, kWindow)}),
     [](const auto& test) { return name_of(test.param.before) + "_to_" + name_of(test.param.after); });
 
 // ---- inside a window of the asynchronous pipeline ----
 
-TEST(Checkpoint, InsideAWindowOfAmdpGoesOnUnderTheSamePlan) {
-  for (const TestPlan& plan : {TestPlan{ScheduleKind::kAmdp, 4, 1, 20}, TestPlan{ScheduleKind::kAmdp, 2, 2, 13}}) {
+TEST(Checkpoint, InsideAWindowOfAFullPipelineGoesOnUnderTheSamePlan) {
+  for (const TestPlan& plan : {TestPlan{ScheduleKind::kAmdp, 4, 1, 20}, TestPlan{ScheduleKind::kAmdp, 2, 2, 13},
+                               clockwork(4, 2, 1, 20), clockwork(3, 1, 1, 13, 1), clockwork(8, 2, 1, 20, 1)}) {
+    SCOPED_TRACE(plan);
     TrainOptions options = training(ModelFamily::kGpt, plan, 4);
     options.checkpoints.every_rounds = 3;
     const auto data = shipped_corpus(options.model);
     const CheckpointedRun whole = train_with_checkpoints(options, *data);
     const MemoryCheckpoint& cut = checkpoint_of(whole, CutKind::kInWindow, 2);
     EXPECT_GT(cut.position.value, 2 * plan.window);
-    EXPECT_EQ((cut.position.value - 2 * plan.window) % (plan.depth * plan.width), 0);
+    EXPECT_EQ((cut.position.value - 2 * plan.window) % super_round_size(options.schedule), 0);
     const CheckpointedRun rest = train_with_checkpoints(options, *data, &cut);
     EXPECT_EQ(difference_in_steps(whole.steps, rest.steps), "");
     EXPECT_EQ(difference_between(whole.checkpoints.back(), rest.checkpoints.back()), "");

@@ -217,12 +217,14 @@ INSTANTIATE_TEST_SUITE_P(OfAllShapes, GroupStop,
                          testing::Values(Shape{ScheduleKind::kAmdp, 2, 2}, Shape{ScheduleKind::kAmdp, 2, 3},
                                          Shape{ScheduleKind::kAmdp, 4, 2}, Shape{ScheduleKind::kOneFOneB, 2, 3},
                                          Shape{ScheduleKind::kOneFOneB, 2, 2}, Shape{ScheduleKind::kOneFOneB, 3, 2},
-                                         Shape{ScheduleKind::kTwoDirections, 4, 2}, Shape{ScheduleKind::kClockwork, 2, 2},
-                                         Shape{ScheduleKind::kClockwork, 3, 2}, Shape{ScheduleKind::kClockwork, 4, 2},
+                                         Shape{ScheduleKind::kTwoDirections, 4, 2},
+                                         Shape{ScheduleKind::kClockwork, 2, 2}, Shape{ScheduleKind::kClockwork, 3, 2},
+                                         Shape{ScheduleKind::kClockwork, 4, 2},
                                          Shape{ScheduleKind::kClockwork, 4, 2, 1},
                                          Shape{ScheduleKind::kClockwork, 2, 3, 1, 1}),
                          name_of);
-INSTANTIATE_TEST_SUITE_P(OfAnAsynchronousPipeline, GroupStopControls, testing::Values(Shape{ScheduleKind::kAmdp, 2, 2}, Shape{ScheduleKind::kClockwork, 4, 2}),
+INSTANTIATE_TEST_SUITE_P(OfAnAsynchronousPipeline, GroupStopControls,
+                         testing::Values(Shape{ScheduleKind::kAmdp, 2, 2}, Shape{ScheduleKind::kClockwork, 4, 2}),
                          name_of);
 
 }  // namespace

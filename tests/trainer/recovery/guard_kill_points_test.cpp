@@ -69,19 +69,17 @@ std::string name_of(const testing::TestParamInfo<Shape>& test) {
          std::to_string(test.param.lag);
 }
 
-INSTANTIATE_TEST_SUITE_P(OfAllShapes, KillPoints,
-                         testing::Values(Shape{ScheduleKind::kAmdp, 4, 1, 1}, Shape{ScheduleKind::kAmdp, 4, 1, 2},
-                                         Shape{ScheduleKind::kAmdp, 2, 2, 1}, Shape{ScheduleKind::kAmdp, 4, 2, 2},
-                                         Shape{ScheduleKind::kOneFOneB, 3, 1, 1},
-                                         Shape{ScheduleKind::kOneFOneB, 1, 3, 2},
-                                         Shape{ScheduleKind::kOneFOneB, 2, 2, 1}, Shape{ScheduleKind::kGpipe, 3, 1, 2},
-                                         Shape{ScheduleKind::kTwoDirections, 4, 1, 1},
-                                         Shape{ScheduleKind::kClockwork, 4, 1, 1}, Shape{ScheduleKind::kClockwork, 3, 1, 1},
-                                         Shape{ScheduleKind::kClockwork, 2, 2, 1},
-                                         Shape{ScheduleKind::kClockwork, 4, 1, 2, 2, 1},
-                                         Shape{ScheduleKind::kClockwork, 8, 1, 1, 2},
-                                         Shape{ScheduleKind::kClockworkSync, 4, 1, 1}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    OfAllShapes, KillPoints,
+    testing::Values(Shape{ScheduleKind::kAmdp, 4, 1, 1}, Shape{ScheduleKind::kAmdp, 4, 1, 2},
+                    Shape{ScheduleKind::kAmdp, 2, 2, 1}, Shape{ScheduleKind::kAmdp, 4, 2, 2},
+                    Shape{ScheduleKind::kOneFOneB, 3, 1, 1}, Shape{ScheduleKind::kOneFOneB, 1, 3, 2},
+                    Shape{ScheduleKind::kOneFOneB, 2, 2, 1}, Shape{ScheduleKind::kGpipe, 3, 1, 2},
+                    Shape{ScheduleKind::kTwoDirections, 4, 1, 1}, Shape{ScheduleKind::kClockwork, 4, 1, 1},
+                    Shape{ScheduleKind::kClockwork, 3, 1, 1}, Shape{ScheduleKind::kClockwork, 2, 2, 1},
+                    Shape{ScheduleKind::kClockwork, 4, 1, 2, 2, 1}, Shape{ScheduleKind::kClockwork, 8, 1, 1, 2},
+                    Shape{ScheduleKind::kClockworkSync, 4, 1, 1}),
+    name_of);
 
 }  // namespace
 }  // namespace everstep::trainer

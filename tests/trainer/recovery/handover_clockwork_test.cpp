@@ -67,15 +67,16 @@ TEST_P(ClockworkRun, WithStashedWeightsEqualsItsReference) {
   run_checked(chain, generation_of(shape, names(0, shape.depth * shape.width)), RunEnd::kAllSteps);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    OfManyShapes, ClockworkRun,
-    ::testing::Values(Shape{1, 1, 1, 3}, Shape{1, 1, 2, 5}, Shape{2, 1, 1, 2}, Shape{2, 1, 2, 11}, Shape{3, 1, 1, 3},
-                      Shape{3, 1, 2, 16}, Shape{4, 2, 1, 4}, Shape{4, 2, 2, 19}, Shape{4, 1, 1, 11}, Shape{5, 1, 1, 16},
-                      Shape{6, 3, 1, 7}, Shape{6, 1, 1, 13}, Shape{7, 1, 1, 9}, Shape{8, 4, 1, 8}, Shape{8, 4, 1, 21},
-                      Shape{8, 2, 1, 13}, Shape{8, 2, 2, 33}, Shape{8, 1, 1, 12}, Shape{4, 2, 1, 8, 1},
-                      Shape{4, 2, 1, 9, 2}, Shape{3, 1, 1, 8, 1}, Shape{8, 4, 1, 16, 3}, Shape{8, 2, 1, 18, 5},
-                      Shape{2, 1, 1, 6, 3}, Shape{12, 3, 1, 18}, Shape{12, 6, 1, 12}),
-    name_of);
+INSTANTIATE_TEST_SUITE_P(OfManyShapes, ClockworkRun,
+                         ::testing::Values(Shape{1, 1, 1, 3}, Shape{1, 1, 2, 5}, Shape{2, 1, 1, 2}, Shape{2, 1, 2, 11},
+                                           Shape{3, 1, 1, 3}, Shape{3, 1, 2, 16}, Shape{4, 2, 1, 4}, Shape{4, 2, 2, 19},
+                                           Shape{4, 1, 1, 11}, Shape{5, 1, 1, 16}, Shape{6, 3, 1, 7},
+                                           Shape{6, 1, 1, 13}, Shape{7, 1, 1, 9}, Shape{8, 4, 1, 8}, Shape{8, 4, 1, 21},
+                                           Shape{8, 2, 1, 13}, Shape{8, 2, 2, 33}, Shape{8, 1, 1, 12},
+                                           Shape{4, 2, 1, 8, 1}, Shape{4, 2, 1, 9, 2}, Shape{3, 1, 1, 8, 1},
+                                           Shape{8, 4, 1, 16, 3}, Shape{8, 2, 1, 18, 5}, Shape{2, 1, 1, 6, 3},
+                                           Shape{12, 3, 1, 18}, Shape{12, 6, 1, 12}),
+                         name_of);
 
 // ---- stops ----
 
@@ -110,10 +111,9 @@ TEST_P(ClockworkStops, InAnySuperRoundEqualTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(OfManyShapes, ClockworkStops,
-                         ::testing::Values(Shape{2, 1, 1, 7}, Shape{3, 1, 1, 7}, Shape{4, 2, 1, 11},
-                                           Shape{4, 2, 2, 13}, Shape{5, 1, 1, 9}, Shape{8, 4, 1, 18},
-                                           Shape{8, 2, 1, 13}, Shape{4, 2, 1, 11, 2}, Shape{3, 1, 1, 8, 2},
-                                           Shape{8, 2, 1, 18, 3}),
+                         ::testing::Values(Shape{2, 1, 1, 7}, Shape{3, 1, 1, 7}, Shape{4, 2, 1, 11}, Shape{4, 2, 2, 13},
+                                           Shape{5, 1, 1, 9}, Shape{8, 4, 1, 18}, Shape{8, 2, 1, 13},
+                                           Shape{4, 2, 1, 11, 2}, Shape{3, 1, 1, 8, 2}, Shape{8, 2, 1, 18, 3}),
                          name_of);
 
 TEST(ClockworkHandover, AChainOfPlansEqualsTheReferenceOfItsHistory) {
@@ -158,6 +158,72 @@ TEST(ClockworkHandover, AtAnEvaluationEndsBeforeOrAfterIt) {
     run_checked(chain, with_donors(generation_of({3, 1, 1, 26}, {3, 4, 5}), {0, 1, 2}), RunEnd::kAllSteps);
   }
 }
+
+// ---- mistakes that must be noticed ----
+
+// Gives the first round of a window the minibatches of its last one, and the other way round.
+class DealtWrongly final : public StageCompute {
+ public:
+  DealtWrongly(std::unique_ptr<StageCompute> stage, int window, int round)
+      : stage_(std::move(stage)), window_(window), round_(round) {}
+
+  Result<Output> forward(Position position, Buffer input) override {
+    return stage_->forward(dealt(position), std::move(input));
+  }
+  Result<Buffer> backward_input(Position position, Buffer output_gradient, int parity) override {
+    return stage_->backward_input(dealt(position), std::move(output_gradient), parity);
+  }
+  Status backward_weights(Position position, int parity) override {
+    return stage_->backward_weights(dealt(position), parity);
+  }
+  Result<Output> evaluate(std::int64_t index, Buffer input) override {
+    return stage_->evaluate(index, std::move(input));
+  }
+  Noted<bool> take_overflow(int parity) override { return stage_->take_overflow(parity); }
+
+ private:
+  Position dealt(Position position) const {
+    const std::int64_t inside = position.value % window_;
+    if (inside < round_) return {position.value + window_ - round_};
+    return inside < window_ - round_ ? position : Position{position.value - window_ + round_};
+  }
+
+  std::unique_ptr<StageCompute> stage_;
+  int window_;
+  int round_;
+};
+
+TEST(ClockworkControls, RoundsThatAreDealtWronglyAreNoticed) {
+  const Shape shape{4, 2, 1, 8};
+  for (const bool wrongly : {false, true}) {
+    HandoverChain chain(chain_options(shape.window, 3));
+    chain.change_run = [&](int, TrainOptions&, TrainHooks& hooks) {
+      if (!wrongly) return;
+      hooks.make_stage = [&, make_stage = hooks.make_stage](const StageRequest& request) {
+        return std::make_unique<DealtWrongly>(make_stage(request), shape.window, shape.pipelines);
+      };
+    };
+    ASSERT_TRUE(chain.run(generation_of(shape, names(0, 4))));
+    EXPECT_EQ(difference_from_reference(chain) != "", wrongly);
+  }
+}
+
+// The weights that a minibatch meets follow from the number of pipelines and the lag.
+TEST(ClockworkControls, AHistoryThatNamesAnotherOrderIsNoticed) {
+  HandoverChain chain(chain_options(16, 4));
+  ASSERT_TRUE(chain.run(generation_of({8, 4, 1, 16, 1}, names(0, 8))));
+  ASSERT_EQ(difference_from_reference(chain), "");
+  for (const auto& [pipelines, lag] : {std::pair(4, 0), std::pair(4, 2), std::pair(2, 1), std::pair(1, 1)}) {
+    std::vector<HistoryEntry> entries = history_entries(chain);
+    for (HistoryEntry& entry : entries) {
+      entry.plan.pipelines = pipelines;
+      entry.plan.lag = lag;
+    }
+    EXPECT_NE(difference_from_history(chain, entries), "") << pipelines << " pipelines, lag " << lag;
+  }
+}
+
+// ---- chains that nobody thought of ----
 
 TEST(ClockworkHandover, RandomChainsEqualTheReferenceOfTheirHistory) {
   int inside_windows = 0;

@@ -11,7 +11,7 @@ using scheduler::ModelFamily;
 using scheduler::ScheduleKind;
 
 // Few layers at small depths keep the tests quick; every stage needs a block.
-TrainOptions amdp_training(ModelFamily family, const TestPlan& plan) {
+TrainOptions asynchronous_training(ModelFamily family, const TestPlan& plan) {
   return under_plan(tiny_training(family, plan.depth <= 4 ? 3 : plan.depth - 1), plan);
 }
 
@@ -24,18 +24,18 @@ std::string difference_from_oracle(const TrainOptions& options) {
   return difference_from(oracle, run_in_threads(options, *data));
 }
 
-class AmdpPlan : public testing::TestWithParam<TestPlan> {};
+class AsynchronousPlan : public testing::TestWithParam<TestPlan> {};
 
-TEST_P(AmdpPlan, GivesTheBitsOfTheOracleForGpt) {
-  EXPECT_EQ(difference_from_oracle(amdp_training(ModelFamily::kGpt, GetParam())), "");
+TEST_P(AsynchronousPlan, GivesTheBitsOfTheOracleForGpt) {
+  EXPECT_EQ(difference_from_oracle(asynchronous_training(ModelFamily::kGpt, GetParam())), "");
 }
 
-TEST_P(AmdpPlan, GivesTheBitsOfTheOracleForBert) {
-  EXPECT_EQ(difference_from_oracle(amdp_training(ModelFamily::kBert, GetParam())), "");
+TEST_P(AsynchronousPlan, GivesTheBitsOfTheOracleForBert) {
+  EXPECT_EQ(difference_from_oracle(asynchronous_training(ModelFamily::kBert, GetParam())), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Threads, AmdpPlan,
+    Amdp, AsynchronousPlan,
     testing::Values(TestPlan{ScheduleKind::kAmdp, 2, 1, 2}, TestPlan{ScheduleKind::kAmdp, 2, 1, 8},
                     TestPlan{ScheduleKind::kAmdp, 2, 2, 8, 1}, TestPlan{ScheduleKind::kAmdp, 2, 2, 11},
                     TestPlan{ScheduleKind::kAmdp, 4, 1, 4}, TestPlan{ScheduleKind::kAmdp, 4, 1, 8, 1},
@@ -46,33 +46,53 @@ INSTANTIATE_TEST_SUITE_P(
                     TestPlan{ScheduleKind::kAmdp, 8, 2, 32}),
     [](const auto& test) { return name_of(test.param); });
 
+INSTANTIATE_TEST_SUITE_P(Clockwork, AsynchronousPlan,
+                         testing::Values(clockwork(2, 1, 1, 4), clockwork(2, 1, 2, 11), clockwork(3, 1, 1, 8),
+                                         clockwork(4, 2, 1, 4), clockwork(4, 2, 2, 19), clockwork(4, 2, 1, 8, 1),
+                                         clockwork(5, 1, 1, 11), clockwork(8, 4, 1, 16), clockwork(8, 2, 1, 13),
+                                         clockwork(8, 4, 2, 21)),
+                         [](const auto& test) { return name_of(test.param); });
+
+TEST(Clockwork, GivesTheBitsOfTheOracleWithAllThatKeepsGradientsOtherwise) {
+  for (const TestPlan& plan : {clockwork(4, 2, 1, 9), clockwork(3, 1, 1, 8, 1)}) {
+    for (const bool recomputes : {false, true}) {
+      TrainOptions options = asynchronous_training(ModelFamily::kGpt, plan);
+      options.model.precision = recomputes ? Precision::kFp32 : Precision::kBf16;
+      options.model.recompute = recomputes;
+      EXPECT_EQ(difference_from_oracle(options), "") << plan;
+      options.stash = true;
+      EXPECT_EQ(difference_from_oracle(options), "") << plan << " with a stash";
+    }
+  }
+}
+
 TEST(Amdp, GivesTheBitsOfTheOracleOnDeepPipelines) {
-  EXPECT_EQ(difference_from_oracle(amdp_training(ModelFamily::kGpt, {ScheduleKind::kAmdp, 12, 1, 12})), "");
-  EXPECT_EQ(difference_from_oracle(amdp_training(ModelFamily::kGpt, {ScheduleKind::kAmdp, 16, 1, 20})), "");
+  EXPECT_EQ(difference_from_oracle(asynchronous_training(ModelFamily::kGpt, {ScheduleKind::kAmdp, 12, 1, 12})), "");
+  EXPECT_EQ(difference_from_oracle(asynchronous_training(ModelFamily::kGpt, {ScheduleKind::kAmdp, 16, 1, 20})), "");
 }
 
 TEST(Amdp, GivesTheBitsOfTheOracleInBf16) {
-  TrainOptions options = amdp_training(ModelFamily::kGpt, {ScheduleKind::kAmdp, 4, 1, 8});
+  TrainOptions options = asynchronous_training(ModelFamily::kGpt, {ScheduleKind::kAmdp, 4, 1, 8});
   options.model.precision = Precision::kBf16;
   EXPECT_EQ(difference_from_oracle(options), "");
 }
 
 TEST(Amdp, GivesTheBitsOfTheOracleWithRecomputation) {
   for (const ModelFamily family : {ModelFamily::kGpt, ModelFamily::kBert}) {
-    TrainOptions options = amdp_training(family, {ScheduleKind::kAmdp, 4, 1, 8});
+    TrainOptions options = asynchronous_training(family, {ScheduleKind::kAmdp, 4, 1, 8});
     options.model.recompute = true;
     EXPECT_EQ(difference_from_oracle(options), "");
   }
 }
 
 TEST(Amdp, GivesTheBitsOfTheOracleOverManyWindows) {
-  TrainOptions options = amdp_training(ModelFamily::kGpt, {ScheduleKind::kAmdp, 4, 1, 4});
+  TrainOptions options = asynchronous_training(ModelFamily::kGpt, {ScheduleKind::kAmdp, 4, 1, 4});
   options.steps = 12;
   EXPECT_EQ(difference_from_oracle(options), "");
 }
 
 TEST(Amdp, DiffersFromSynchronousTrainingOnceWindowsMeet) {
-  const TrainOptions options = amdp_training(ModelFamily::kGpt, {ScheduleKind::kAmdp, 4, 1, 8});
+  const TrainOptions options = asynchronous_training(ModelFamily::kGpt, {ScheduleKind::kAmdp, 4, 1, 8});
   const auto data = shipped_corpus(options.model);
   const auto runs = run_in_threads(options, *data);
   ASSERT_TRUE(runs.ok()) << runs.error();

@@ -1,0 +1,63 @@
+// Jobs whose workers run clockwork, and what may happen to them.
+#include <csignal>
+
+#include <gmock/gmock.h>
+
+#include "tests/launcher/supervise/elastic_job.h"
+
+namespace everstep::launcher {
+namespace {
+
+using testing::HasSubstr;
+
+class ElasticClockwork : public ElasticJob {
+ protected:
+  // In the order in which they came.
+  std::vector<std::string> plans() const {
+    std::vector<std::string> all;
+    for (const GenerationLine& line : generations()) all.push_back(line.plan);
+    return all;
+  }
+};
+
+TEST_F(ElasticClockwork, TrainsEveryNumberOfWorkersAndSurvivesALoss) {
+  ASSERT_TRUE(starts(4, {"--schedule=clockwork", "--shapes=3=3x1,4=4x1,5=5x1,6=3x2"}));
+  for (const int workers : {5, 6, 3}) {
+    const int before = generation();
+    scale(workers);
+    ASSERT_TRUE(trains_with(workers, before));
+    EXPECT_EQ(generations().back().redone, 0);
+    ASSERT_TRUE(goes_on());
+  }
+  scale(4);
+  ASSERT_TRUE(trains_with(4, generation()));
+  ASSERT_TRUE(goes_on());
+  const int before = generation();
+  ::kill(worker(1), SIGKILL);
+  ASSERT_TRUE(trains_with(3, before));
+  ASSERT_TRUE(goes_on());
+  expect_stop();
+  for (const std::string& plan : plans()) EXPECT_THAT(plan, HasSubstr("clockwork"));
+  expect_proofs();
+}
+
+TEST_F(ElasticClockwork, GoesOnFromCutsInsideWindowsAndUnderAnotherSchedule) {
+  const std::string window = "--window=16";
+  const std::string cuts = "--checkpoint-every=5r";
+  ASSERT_TRUE(starts(4, {window, cuts, "--schedule=clockwork", "--shapes=4=4x1,3=3x1", "--redundancy=0"}));
+  const int before = generation();
+  ::kill(worker(2), SIGKILL);
+  ASSERT_TRUE(trains_with(3, before));
+  EXPECT_EQ(generations().back().origin, "checkpoint");
+  ASSERT_TRUE(goes_on());
+  expect_stop();
+  expect_proofs();
+  start({window, cuts, "--schedule=amdp", "--shapes=4=4x1", "--resume"}, "again");
+  ASSERT_TRUE(trains_with(4));
+  ASSERT_TRUE(goes_on());
+  expect_stop();
+  expect_proofs();
+}
+
+}  // namespace
+}  // namespace everstep::launcher
