@@ -43,7 +43,10 @@ bool Clock::two_windows_meet(int device, int stage) const {
   return backward(pipeline_at(device, stage), 0, stage) <= update(0);
 }
 
-int Clock::largest_lag(std::int64_t rounds, std::int64_t full_rounds) const {
+int Clock::largest_lag(int window, int width) const {
+  const Slot super_round = Slot{pipelines_} * width;
+  const Slot rounds = (window + super_round - 1) / super_round;
+  const Slot full_rounds = window / super_round;
   const Slot before_second_window = round_length() * rounds - 1;
   const Slot before_first_reduce = round_length() * (full_rounds - 1) + depth_ - 1;
   const Slot without_lag = update(0) - lag_;

@@ -42,13 +42,13 @@ class Clock {
     return phase(pipeline) + round_length() * round + stage;
   }
   Slot backward(int pipeline, std::int64_t round, int stage) const {
-    return phase(pipeline) + round_length() * round + 2 * depth_ - 1 - stage;
+    return phase(pipeline) + round_length() * round + Slot{2} * depth_ - 1 - stage;
   }
 
   // The update of a window stands on every device behind the last op up to this slot: `lag` slots after the last
   // backward of the window's last round, which counts as a full one. `rounds` is how many rounds end with the window.
   Slot update(std::int64_t rounds) const {
-    return latest_phase() + round_length() * (rounds - 1) + 2 * depth_ - 1 + lag_;
+    return latest_phase() + round_length() * (rounds - 1) + Slot{2} * depth_ - 1 + lag_;
   }
 
   // In windows that follow another without a drain: how many rounds have a forward before the update of the window
@@ -60,8 +60,8 @@ class Clock {
   bool two_windows_meet(int device, int stage) const;
 
   // The largest lag at which an update comes before the second window after it, and before the first reduce of the next
-  // one. A window has so many rounds, and so many of them, perhaps one less, are full.
-  int largest_lag(std::int64_t rounds, std::int64_t full_rounds) const;
+  // one, whatever its own lag. So many groups share a window of so many minibatches.
+  int largest_lag(int window, int width) const;
 
  private:
   // Phases are even multiples of the stride, modulo a round.

@@ -227,10 +227,8 @@ class Planner {
     time(timed);
     if (timed.shape->kind != ScheduleKind::kClockwork) return timed;
     const Placement& placement = timed.shape->placement;
-    const int super_round = placement.round_size() * timed.candidate.width;
     const int largest =
-        Clock(placement.depth(), placement.pipelines())
-            .largest_lag((options_.window + super_round - 1) / super_round, options_.window / super_round);
+        Clock(placement.depth(), placement.pipelines()).largest_lag(options_.window, timed.candidate.width);
     const auto at_lag = [&](int lag) -> std::optional<Timed> {
       if (static_cast<double>(timed.candidate.window_time) < kWorthALag * bound || lag < 1) return std::nullopt;
       PlanShape shape = with_lag(profile_, options_.hardware, *timed.shape, lag);

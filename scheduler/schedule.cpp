@@ -27,9 +27,7 @@ bool updates_in_next_window(ScheduleKind kind) {
 Status check_clockwork(const ScheduleRequest& request) {
   if (!is_clockwork_shape(request.depth, pipelines_of(request))) return placement_of(request).error();
   if (request.kind == ScheduleKind::kClockworkSync) return {};
-  const int super_round = super_round_size(request);
-  const int largest =
-      clock_of(request).largest_lag((request.window + super_round - 1) / super_round, request.window / super_round);
+  const int largest = clock_of(request).largest_lag(request.window, request.width);
   if (request.lag <= largest) return {};
   return invalid_argument("the lag is " + std::to_string(request.lag) + " slots, at most " + std::to_string(largest) +
                               " are possible with this window",

@@ -89,9 +89,9 @@ struct StoredPlan {
   int width = 1;
   int window = 1;
   int preload = 2;
+  std::vector<int> cuts;  // block at which each stage starts, and the number of blocks
   int pipelines = 0;      // where the schedule has a choice; 0: it has none
   int lag = 0;            // of the update, in slots
-  std::vector<int> cuts;  // block at which each stage starts, and the number of blocks
 
   bool operator==(const StoredPlan&) const = default;
 };

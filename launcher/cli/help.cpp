@@ -7,7 +7,7 @@ namespace everstep::launcher {
 namespace {
 
 // A line of a list: what to type, and what it means.
-struct Entry {
+struct HelpEntry {
   std::string left;
   std::string right;
 };
@@ -39,15 +39,15 @@ std::string paragraphs(std::string_view source, std::size_t columns) {
   return text;
 }
 
-std::string list(const std::vector<Entry>& entries, std::size_t columns) {
+std::string list(const std::vector<HelpEntry>& entries, std::size_t columns) {
   constexpr std::size_t kWidestLeft = 28;
   std::size_t width = 0;
-  for (const Entry& entry : entries) {
+  for (const HelpEntry& entry : entries) {
     if (entry.left.size() <= kWidestLeft) width = std::max(width, entry.left.size());
   }
   const std::size_t indent = 2 + width + 2;
   std::string text;
-  for (const Entry& entry : entries) {
+  for (const HelpEntry& entry : entries) {
     text.append("  ").append(entry.left);
     if (entry.left.size() > width) {
       text.append("\n").append(indent, ' ');
@@ -67,10 +67,10 @@ std::string usage(const CommandSpec& spec) {
   return line + (spec.positional.min == 0 ? " [" + shown + "]" : " " + shown) + "\n";
 }
 
-Entry entry_of(const OptionSpec& option) {
+HelpEntry entry_of(const OptionSpec& option) {
   std::string value = option.is_flag() ? "" : "=" + option.value_name;
   if (!option.implicit_text.empty()) value = "[" + value + "]";
-  Entry entry{"--" + option.name + value, option.help};
+  HelpEntry entry{"--" + option.name + value, option.help};
   if (option.required) {
     entry.right += " (required)";
   } else if (!option.default_text.empty()) {
@@ -85,15 +85,15 @@ std::string examples(const CommandSpec& spec) {
   return text;
 }
 
-std::vector<Entry> summaries(const std::vector<CommandSpec>& commands) {
-  std::vector<Entry> entries;
+std::vector<HelpEntry> summaries(const std::vector<CommandSpec>& commands) {
+  std::vector<HelpEntry> entries;
   entries.reserve(commands.size());
   for (const CommandSpec& command : commands) entries.push_back({command.name, command.summary});
   return entries;
 }
 
 // What supervisors and scripts go by.
-std::vector<Entry> exit_codes() {
+std::vector<HelpEntry> exit_codes() {
   return {{"0", "done"},
           {"1", "two checkpoints differ (checkpoint diff)"},
           {"64", "wrong usage: an option, an argument, or a job or run that is not there"},
@@ -108,7 +108,7 @@ std::vector<Entry> exit_codes() {
 
 std::string command_help(const CommandSpec& spec, std::size_t columns) {
   std::string text = usage(spec) + "\n" + paragraphs(spec.text, columns) + "\n";
-  std::vector<Entry> entries;
+  std::vector<HelpEntry> entries;
   std::string variables;
   if (spec.positional.max > 0) entries.push_back({spec.positional.name, spec.positional.help});
   for (const OptionSpec& option : spec.options) {

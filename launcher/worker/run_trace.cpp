@@ -58,6 +58,7 @@ Result<std::string> merge_traces(const scheduler::Plan& plan, const std::vector<
     if (!lines) return lines.error();
     ran.workers.push_back(std::move(lines->ops));
     timeline.spans.push_back(std::move(lines->spans));
+    timeline.weights.emplace_back();  // those that ran stand among the ops
   }
   start_at_zero(timeline);
   return draw_trace(ran, timeline, kMicrosecondsPerTick);

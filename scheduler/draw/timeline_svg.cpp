@@ -31,7 +31,7 @@ class Lanes {
   int named() const { return std::min<int>(count_, kHues.size()); }
   std::string name(int lane) const {
     const bool splits = splits_backwards(schedule_.request.kind);
-    const std::string kinds = splits ? "forward, backward, gradients of weights" : "forward, backward";
+    std::string kinds = splits ? "forward, backward, gradients of weights" : "forward, backward";
     if (count_ == 1) return kinds;
     const std::string name = (are_pipelines_ ? "pipeline " : "chunk ") + std::to_string(lane);
     if (lane == 0) return name + ": " + kinds;

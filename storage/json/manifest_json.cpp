@@ -65,9 +65,9 @@ StoredPlan read_plan(DocumentReader reader) {
           .width = reader.small_integer("width", 1, kMost),
           .window = reader.small_integer("window", 1, kLargestWindow),
           .preload = reader.small_integer("preload", 0, kMost),
+          .cuts = reader.small_integers("cuts", kMostBlocks + 1),
           .pipelines = has_choice ? reader.small_integer("pipelines", 1, kMost) : 0,
-          .lag = has_choice ? reader.small_integer("lag", 0, kMost) : 0,
-          .cuts = reader.small_integers("cuts", kMostBlocks + 1)};
+          .lag = has_choice ? reader.small_integer("lag", 0, kMost) : 0};
 }
 
 Json losses_json(const std::vector<StoredLoss>& losses) {

@@ -25,9 +25,7 @@ ScheduleRequest shape(ScheduleKind kind, int depth, int pipelines, int width, in
 
 // 0, 1, a stage's way through the pipeline and the largest that there is, as far as they exist.
 std::vector<int> lags(const ScheduleRequest& request) {
-  const int super_round = request.pipelines * request.width;
-  const int largest = Clock(request.depth, request.pipelines)
-                          .largest_lag((request.window + super_round - 1) / super_round, request.window / super_round);
+  const int largest = Clock(request.depth, request.pipelines).largest_lag(request.window, request.width);
   std::set<int> all{0, 1, largest};
   if (request.depth <= largest) all.insert(request.depth);
   return {all.begin(), all.end()};

@@ -142,7 +142,7 @@ TEST(NaiveAgreement, HoldsForEveryStartStopAndCaptureOfSmallAmdp) {
 // Every number of pipelines and several lags, with windows that end inside a round.
 TEST(NaiveAgreement, HoldsForEveryShapeOfClockwork) {
   std::uint64_t seed = 0;
-  for (int depth = 1; depth <= 12; ++depth) {
+  for (int depth = 1; depth <= 16; ++depth) {
     for (const int pipelines : clockwork_pipelines(depth)) {
       for (const int window : {depth, depth + 1, 2 * depth + 1}) {
         for (const int lag : {0, 1}) {

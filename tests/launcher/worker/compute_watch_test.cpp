@@ -8,8 +8,8 @@ namespace {
 using trainer::Mark;
 using Work = trainer::DeviceMemory::Work;
 
-constexpr Tick kSecond = kTicksPerSecond;
-constexpr Tick kLong = 31 * kSecond;  // longer than any op may take before one has ended
+constexpr Tick kOneSecond = kTicksPerSecond;
+constexpr Tick kLong = 31 * kOneSecond;  // longer than any op may take before one has ended
 
 class TestMark final : public trainer::DeviceMark {
  public:
@@ -28,10 +28,11 @@ class TimedStage final : public trainer::StageCompute {
     now_ += length_;
     return Output{};
   }
-  Result<trainer::Buffer> backward(Position, trainer::Buffer, int) override {
+  Result<trainer::Buffer> backward_input(Position, trainer::Buffer, int) override {
     now_ += length_;
     return trainer::Buffer{};
   }
+  Status backward_weights(Position, int) override { return {}; }
   Result<Output> evaluate(std::int64_t, trainer::Buffer) override { return Output{}; }
   trainer::Noted<bool> take_overflow(int) override { return false; }
 
@@ -53,35 +54,35 @@ class Watching : public testing::Test {
     return watch_.makes_progress();
   }
 
-  Tick now_ = kSecond;
+  Tick now_ = kOneSecond;
   ComputeWatch watch_{[this] { return now_; }};
 };
 
 TEST_F(Watching, FindsAnOpThatDoesNotEnd) {
   EXPECT_TRUE(makes_progress_after(kLong)) << "nothing is computed";
   watch_.begin(4);
-  EXPECT_TRUE(makes_progress_after(29 * kSecond));
-  EXPECT_FALSE(makes_progress_after(2 * kSecond));
+  EXPECT_TRUE(makes_progress_after(29 * kOneSecond));
+  EXPECT_FALSE(makes_progress_after(2 * kOneSecond));
   watch_.end();
   EXPECT_TRUE(makes_progress_after(kLong));
   EXPECT_EQ(watch_.reached(), 5);
 }
 
 TEST_F(Watching, HasThePatienceOfTwentyOps) {
-  const auto stage = watch_.watch(std::make_unique<TimedStage>(now_, 4 * kSecond), nullptr);
+  const auto stage = watch_.watch(std::make_unique<TimedStage>(now_, 4 * kOneSecond), nullptr);
   EXPECT_TRUE(stage->forward({7}, {}));
   EXPECT_EQ(watch_.reached(), 8);
   EXPECT_EQ(watch_.last_end(), now_);
   watch_.begin();
-  EXPECT_TRUE(makes_progress_after(79 * kSecond));
-  EXPECT_FALSE(makes_progress_after(2 * kSecond));
+  EXPECT_TRUE(makes_progress_after(79 * kOneSecond));
+  EXPECT_FALSE(makes_progress_after(2 * kOneSecond));
 }
 
 TEST_F(Watching, FindsWorkThatADeviceDoesNotEnd) {
   for (const Work kind : {Work::kCompute, Work::kWireCopies, Work::kBulkCopies}) {
     const auto mark = give(kind);
-    EXPECT_TRUE(makes_progress_after(29 * kSecond));
-    EXPECT_FALSE(makes_progress_after(2 * kSecond));
+    EXPECT_TRUE(makes_progress_after(29 * kOneSecond));
+    EXPECT_FALSE(makes_progress_after(2 * kOneSecond));
     mark->passed = true;
     EXPECT_TRUE(makes_progress_after(0));
   }
@@ -91,7 +92,7 @@ TEST_F(Watching, TakesNoNoticeOfALongQueueThatMoves) {
   std::vector<std::shared_ptr<TestMark>> marks;
   for (int i = 0; i < 10; ++i) marks.push_back(give(Work::kCompute));
   for (const auto& mark : marks) {
-    EXPECT_TRUE(makes_progress_after(20 * kSecond));
+    EXPECT_TRUE(makes_progress_after(20 * kOneSecond));
     mark->passed = true;
   }
   EXPECT_TRUE(makes_progress_after(kLong));
@@ -100,11 +101,11 @@ TEST_F(Watching, TakesNoNoticeOfALongQueueThatMoves) {
 TEST_F(Watching, CountsACopyFromWhenAllComputedBeforeItIsThere) {
   const auto computed = give(Work::kCompute);
   const auto copied = give(Work::kBulkCopies);
-  EXPECT_TRUE(makes_progress_after(20 * kSecond));
+  EXPECT_TRUE(makes_progress_after(20 * kOneSecond));
   computed->passed = true;
-  EXPECT_TRUE(makes_progress_after(20 * kSecond));
-  EXPECT_TRUE(makes_progress_after(20 * kSecond));
-  EXPECT_FALSE(makes_progress_after(20 * kSecond));
+  EXPECT_TRUE(makes_progress_after(20 * kOneSecond));
+  EXPECT_TRUE(makes_progress_after(20 * kOneSecond));
+  EXPECT_FALSE(makes_progress_after(20 * kOneSecond));
   copied->passed = true;
   EXPECT_TRUE(makes_progress_after(0));
 }
@@ -114,9 +115,9 @@ TEST_F(Watching, FindsACopyThatIsStuckBesideOpsThatAreNot) {
   give(Work::kWireCopies);
   for (int i = 0; i < 3; ++i) {
     give(Work::kCompute)->passed = true;
-    now_ += 10 * kSecond;
+    now_ += 10 * kOneSecond;
   }
-  EXPECT_FALSE(makes_progress_after(2 * kSecond));
+  EXPECT_FALSE(makes_progress_after(2 * kOneSecond));
 }
 
 TEST_F(Watching, ForgetsADeviceThatIsNotUsedAnyMore) {

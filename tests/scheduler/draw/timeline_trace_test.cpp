@@ -64,7 +64,8 @@ TEST(TimelineTrace, HoldsEveryOpAtItsTime) {
 TEST(TimelineTrace, HoldsBothHalvesOfSplitBackwards) {
   const Drawn drawn = draw(request_of(ScheduleKind::kClockwork, 4, 1, 8, 1));
   std::map<std::string, int> counts;
-  for (const Json& event : array_of(events_of(drawn, 1))) {
+  const Json events = events_of(drawn, 1);
+  for (const Json& event : array_of(events)) {
     if (text_of(event, "ph") == "M") continue;
     ++counts[text_of(event, "cat")];
     if (text_of(event, "cat") != "weights") continue;

@@ -111,8 +111,7 @@ TEST(ClockworkOrder, TouchesAsManyMinibatchesAsItsLagSays) {
 
 TEST(ClockworkOrder, RefusesALagThatReachesTheReduceOfTheNextWindow) {
   for (const auto& [depth, pipelines] : {std::pair(4, 2), {4, 1}, {7, 1}, {8, 2}, {12, 3}}) {
-    const int rounds = (2 * depth + 1 + pipelines - 1) / pipelines;
-    const int largest = Clock(depth, pipelines).largest_lag(rounds, (2 * depth + 1) / pipelines);
+    const int largest = Clock(depth, pipelines).largest_lag(2 * depth + 1, 1);
     const auto schedule = make_schedule(clockwork(depth, pipelines, 2 * depth + 1, 4, largest));
     ASSERT_TRUE(schedule.ok()) << schedule.error();
     EXPECT_TRUE(validate(*schedule).ok()) << validate(*schedule).error();
