@@ -130,6 +130,7 @@ class Player {
         started = std::max(started, workers_[worker].now);
         break;
       }
+      case OpKind::kBackwardWeights:
       case OpKind::kCapture:
         break;
       case OpKind::kUpdate:

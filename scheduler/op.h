@@ -14,10 +14,14 @@ enum class OpKind : std::uint8_t {
   kStartReduce,  // starts summing a window's finished gradient of one stage at its owner; never waits
   kCapture,      // starts copying (and summing) the gradient of one stage as it stands after a round; never waits
   kUpdate,       // applies a window: waits for its reduces, meets all other workers, makes version window + 1
+
+  // The other half of a split backward: adds the gradients of the weights to the buffer. Nobody waits for it until the
+  // buffer is reduced or captured, so it has no place in a list: a worker runs it when it has time.
+  kBackwardWeights,
 };
 
-// One entry of a worker's list. Fields that an op does not use are 0: kForward and kBackward use all of them,
-// kStartReduce window and stage, kCapture window, round and stage, kUpdate window.
+// One entry of a worker's list. Fields that an op does not use are 0: kForward, kBackward and kBackwardWeights use all
+// of them, kStartReduce window and stage, kCapture window, round and stage, kUpdate window.
 struct Op {
   OpKind kind = OpKind::kForward;
   int stage = 0;
@@ -37,8 +41,15 @@ constexpr Op update_of(std::int64_t window) {
   return op;
 }
 
-// Text form, one token: `F0.1.3@2` is the forward of window 0, round 1, minibatch 3 at stage 2; `B…` its backward;
-// `R0@2` starts the reduce of window 0, stage 2; `C0.1@2` captures stage 2 after round 1; `U0` applies window 0.
+// What is left to do when a split backward has run.
+constexpr Op weights_of(Op backward) {
+  backward.kind = OpKind::kBackwardWeights;
+  return backward;
+}
+
+// Text form, one token: `F0.1.3@2` is the forward of window 0, round 1, minibatch 3 at stage 2; `B…` its backward,
+// `W…` the gradients of its weights; `R0@2` starts the reduce of window 0, stage 2; `C0.1@2` captures stage 2 after
+// round 1; `U0` applies window 0.
 std::string to_string(const Op& op);
 Result<Op> parse_op(std::string_view text);
 

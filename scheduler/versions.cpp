@@ -65,6 +65,8 @@ class WorkerWalk {
         }
         break;
       }
+      case OpKind::kBackwardWeights:  // counted with its backward
+        break;
       case OpKind::kStartReduce:
         table_.applied[{op.window, op.stage}] += buffers.of(op.window);
         break;

@@ -47,12 +47,13 @@ class TraceText {
   }
 
   void add_op(int worker, const Op& op, const OpSpan& span) {
-    constexpr std::array<std::string_view, 5> kCategories{"forward", "backward", "reduce", "capture", "update"};
-    constexpr std::string_view kOpLetters = "FBRCU";
+    constexpr std::array<std::string_view, 6> kCategories{"forward", "backward", "reduce",
+                                                          "capture", "update",   "weights"};
+    constexpr std::string_view kOpLetters = "FBRCUW";
     const auto kind = static_cast<std::size_t>(op.kind);
-    const bool slice = is_compute(op) || op.kind == OpKind::kUpdate;
+    const bool slice = is_of_minibatch(op) || op.kind == OpKind::kUpdate;
     std::string name(1, kOpLetters[kind]);
-    if (is_compute(op)) name += std::to_string(op.round * schedule_.depth() + op.minibatch);
+    if (is_of_minibatch(op)) name += std::to_string(op.round * schedule_.depth() + op.minibatch);
     Members members = event(name, slice ? "X" : "i", worker);
     members.add("cat", kCategories[kind]).add("ts", microseconds(span.begin));
     if (slice) members.add("dur", microseconds(span.end - span.begin));
@@ -63,6 +64,7 @@ class TraceText {
   std::string take() && { return "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n" + std::move(events_) + "\n]}\n"; }
 
  private:
+  static bool is_of_minibatch(const Op& op) { return is_compute(op) || op.kind == OpKind::kBackwardWeights; }
   double microseconds(Tick ticks) const { return static_cast<double>(ticks) * microseconds_per_tick_; }
 
   Members event(std::string_view name, const char* phase, int worker) const {
@@ -80,8 +82,8 @@ class TraceText {
   Members arguments(const Op& op) const {
     Members members;
     members.add("window", op.window);
-    if (is_compute(op) || op.kind == OpKind::kCapture) members.add("round", std::int64_t{op.round});
-    if (is_compute(op)) {
+    if (is_of_minibatch(op) || op.kind == OpKind::kCapture) members.add("round", std::int64_t{op.round});
+    if (is_of_minibatch(op)) {
       members.add("minibatch", std::int64_t{op.minibatch});
       members.add("pipeline", std::int64_t{schedule_.pipeline_of(op)});
     }

@@ -18,12 +18,13 @@ rc::Gen<Op> any_op() {
     const auto number = rc::gen::oneOf(rc::gen::inRange(0, 100), rc::gen::inRange(0, 1'000'000'000));
     const auto window = rc::gen::oneOf(rc::gen::inRange<std::int64_t>(0, 100), rc::gen::nonNegative<std::int64_t>());
     Op op;
-    op.kind =
-        *rc::gen::element(OpKind::kForward, OpKind::kBackward, OpKind::kStartReduce, OpKind::kCapture, OpKind::kUpdate);
+    op.kind = *rc::gen::element(OpKind::kForward, OpKind::kBackward, OpKind::kBackwardWeights, OpKind::kStartReduce,
+                                OpKind::kCapture, OpKind::kUpdate);
     op.window = *window;
     if (op.kind != OpKind::kUpdate) op.stage = *number;
-    if (is_compute(op) || op.kind == OpKind::kCapture) op.round = *number;
-    if (is_compute(op)) op.minibatch = *number;
+    const bool is_of_minibatch = is_compute(op) || op.kind == OpKind::kBackwardWeights;
+    if (is_of_minibatch || op.kind == OpKind::kCapture) op.round = *number;
+    if (is_of_minibatch) op.minibatch = *number;
     return op;
   });
 }
@@ -31,6 +32,7 @@ rc::Gen<Op> any_op() {
 TEST(Op, IsWrittenAsOneToken) {
   EXPECT_EQ(to_string(Op{OpKind::kForward, 2, 3, 1, 0}), "F0.1.3@2");
   EXPECT_EQ(to_string(Op{OpKind::kBackward, 7, 15, 0, 1234567890123}), "B1234567890123.0.15@7");
+  EXPECT_EQ(to_string(Op{OpKind::kBackwardWeights, 2, 3, 1, 0}), "W0.1.3@2");
   EXPECT_EQ(to_string(Op{OpKind::kStartReduce, 2, 0, 0, 5}), "R5@2");
   EXPECT_EQ(to_string(Op{OpKind::kCapture, 2, 0, 1, 0}), "C0.1@2");
   EXPECT_EQ(to_string(update_of(9)), "U9");

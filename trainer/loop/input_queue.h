@@ -36,6 +36,11 @@ class InputQueue {
   // error the input is still to be taken.
   Result<Buffer> take(std::int64_t index, std::chrono::milliseconds timeout);
 
+  // Whether take() would return at once.
+  bool has_come(std::int64_t index) const {
+    return posted_.empty() || posted_.front().index != index || transport_.ready(posted_.front().receive);
+  }
+
   // The last super-round that it has looked ahead into: the stream may not end before it any more.
   const std::optional<SuperRounds::Place>& furthest() const { return furthest_; }
 

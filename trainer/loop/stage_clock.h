@@ -9,12 +9,16 @@ namespace everstep::trainer {
 class StageClock {
  public:
   void add(scheduler::OpKind kind, Tick time) {
-    (kind == scheduler::OpKind::kForward ? forwards_ : backwards_).add(time);
+    Sum& sum = kind == scheduler::OpKind::kForward    ? forwards_
+               : kind == scheduler::OpKind::kBackward ? backwards_
+                                                      : weights_;
+    sum.add(time);
   }
 
-  // The mean time of a forward and a backward together; 0: not both were seen. Begins anew.
+  // The mean time of a forward and both halves of a backward together; 0: not all were seen. Begins anew.
   Tick take() {
-    const Tick time = forwards_.ops == 0 || backwards_.ops == 0 ? 0 : forwards_.mean() + backwards_.mean();
+    const bool is_known = forwards_.ops > 0 && backwards_.ops > 0 && weights_.ops > 0;
+    const Tick time = is_known ? forwards_.mean() + backwards_.mean() + weights_.mean() : 0;
     *this = {};
     return time;
   }
@@ -33,6 +37,7 @@ class StageClock {
 
   Sum forwards_;
   Sum backwards_;
+  Sum weights_;
 };
 
 }  // namespace everstep::trainer

@@ -118,7 +118,7 @@ Worker::Chunk& Worker::chunk_of(int stage) {
 
 bool Worker::owns(int stage) const { return shape_.placement.owner_of(stage) == shape_.device_of(transport_.worker()); }
 
-Status Worker::run(std::int64_t windows) {
+Status Worker::make_stream(std::int64_t windows) {
   scheduler::ScheduleRequest request = options_.schedule;
   request.first_window = version_.value;
   request.first_minibatch = static_cast<int>(std::exchange(first_minibatch_, 0));
@@ -134,19 +134,29 @@ Status Worker::run(std::int64_t windows) {
   stream_ = std::make_unique<OpStream>(*std::move(stream));
   inputs_ =
       std::make_unique<InputQueue>(transport_, *stream_, job_of(options_), options_.model.boundary_bytes(), memory_);
-  for (std::int64_t index = 0; index < stream_->size(); ++index) {
+  return {};
+}
+
+Status Worker::run(std::int64_t windows) {
+  EVERSTEP_TRY(make_stream(windows));
+  for (std::int64_t index = 0; index < stream_->size();) {
     EVERSTEP_TRY(wait_to_start(op_at(index)));
     if (index >= stream_->size() || nothing_is_left()) break;
     const Op op = op_at(index);
-    if (stream_->leaves_out(op)) continue;
+    if (stream_->leaves_out(op)) {
+      ++index;
+      continue;
+    }
     inputs_->post_ahead(index, last_certain_round(), version_);
-    recorder_.begin(op, hooks_.now());
-    EVERSTEP_TRY(run_op(index, op));
-    const OpRecord& record = recorder_.end(hooks_.now());
-    if (is_compute(op)) count_time(record);
-    if (hooks_.on_op) hooks_.on_op(record);
+    if (const auto weights = weights_before(index, op)) {
+      EVERSTEP_TRY(backward_weights(*weights));
+    } else {
+      EVERSTEP_TRY(run_op(index, op));
+      ++index;
+    }
     EVERSTEP_TRY(advance_others());
   }
+  while (const auto weights = weights_.take_oldest()) EVERSTEP_TRY(backward_weights(*weights));
   return group_stop_ ? end_in_group() : end_inside_window();
 }
 
@@ -182,22 +192,38 @@ void Worker::count_ended_spans() {
 }
 
 Status Worker::run_op(std::int64_t index, const Op& op) {
+  recorder_.begin(op, hooks_.now());
   switch (op.kind) {
     case OpKind::kForward:
-      return forward(index, op);
+      EVERSTEP_TRY(forward(index, op));
+      break;
     case OpKind::kBackward:
-      return backward(index, op);
+      EVERSTEP_TRY(backward(index, op));
+      break;
     case OpKind::kStartReduce:
       is_reducing_ = true;
       reduction_.start(op.window, op.stage, layouts_[op.stage], chunk_of(op.stage).memory.gradients[op.window % 2]);
-      return {};
+      break;
     case OpKind::kCapture:
       capture(op);
-      return {};
+      break;
     case OpKind::kUpdate:
-      return update(op);
+      EVERSTEP_TRY(update(op));
+      break;
+    case OpKind::kBackwardWeights:
+      EVERSTEP_CHECK(false, "an op that has no place in a list: " + to_string(op));
   }
-  EVERSTEP_CHECK(false, "an op that is not run");
+  end_op();
+  return {};
+}
+
+void Worker::end_op() {
+  const OpRecord& record = recorder_.end(hooks_.now());
+  if (is_compute(record.op) || record.op.kind == OpKind::kBackwardWeights) {
+    count_time(record);
+    op_before_ = std::exchange(last_op_, memory_.mark());
+  }
+  if (hooks_.on_op) hooks_.on_op(record);
 }
 
 Status Worker::forward(std::int64_t index, const Op& op) {
@@ -243,21 +269,44 @@ Status Worker::backward(std::int64_t index, const Op& op) {
   const bool stashed = options_.stash && staleness == 1;
   const Noted<bool> bad_input = not_finite(*gradient);
   if (stashed) memory_.swap(chunk.memory.weights, chunk.previous_weights);
-  auto input_gradient = chunk.compute->backward_input(position, *std::move(gradient), parity_of(op));
+  const int parity = parity_of(op);
+  auto input_gradient = chunk.compute->backward_input(position, *std::move(gradient), parity);
   if (stashed) memory_.swap(chunk.memory.weights, chunk.previous_weights);
   if (!input_gradient) return input_gradient.error();
   const SourceWatch::Tensors tensors{bad_input, not_finite(*input_gradient)};
-  send_output(op, *std::move(input_gradient));  // the next stage need not wait for the gradients of the weights
-  return backward_weights(op, tensors);
+  send_output(op, *std::move(input_gradient));
+  weights_.add({weights_of(op), position, parity, tensors});
+  return {};
 }
 
-Status Worker::backward_weights(const Op& op, const SourceWatch::Tensors& tensors) {
+// ---- the second halves of backwards ----
+
+std::optional<WeightsOp> Worker::weights_before(std::int64_t index, const Op& op) {
+  return weights_.take_before({op, closes_sums(op), [&] { return can_begin(index, op); }});
+}
+
+bool Worker::closes_sums(const Op& op) const {
+  const bool is_of_the_end = op.kind == OpKind::kStartReduce || op.kind == OpKind::kUpdate;
+  return is_of_the_end || (op.kind == OpKind::kCapture && is_expected(op));
+}
+
+// A host that is ahead of its device would nearly always find that the input has not come. So while the device has more
+// than one op to do, the host waits for the input: it does not wait for the device, and has time.
+bool Worker::can_begin(std::int64_t index, const Op& op) const {
+  if (!has_passed(op_before_)) return true;
+  return op.kind == OpKind::kUpdate ? reduction_.has_all_sums() : inputs_->has_come(index);
+}
+
+Status Worker::backward_weights(const WeightsOp& weights) {
+  const auto& [op, position, parity, tensors] = weights;
+  recorder_.begin(op, hooks_.now());
+  span_ = memory_.begin_span();
   Chunk& chunk = chunk_of(op.stage);
-  const Position position = stream_->position_of(op);
-  EVERSTEP_TRY(chunk.compute->backward_weights(position, parity_of(op)));
-  const Noted<bool> overflowed = chunk.compute->take_overflow(parity_of(op));
-  chunk.overflowed[parity_of(op)].add(overflowed);
+  EVERSTEP_TRY(chunk.compute->backward_weights(position, parity));
+  const Noted<bool> overflowed = chunk.compute->take_overflow(parity);
+  chunk.overflowed[parity].add(overflowed);
   if (sources_) sources_->backward({op.window, op.stage, position}, tensors, overflowed);
+  end_op();
   return {};
 }
 

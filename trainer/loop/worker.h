@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "trainer/loop/copy_keeper.h"
 #include "trainer/loop/input_queue.h"
+#include "trainer/loop/pending_weights.h"
 #include "trainer/loop/stage_clock.h"
 #include "trainer/loop/train_loop.h"
 #include "trainer/recovery/group_stop.h"
@@ -36,7 +37,7 @@ struct NotedLoss {
   Noted<double> loss;
 };
 
-// A forward or backward that a device is given, and how long it works on it.
+// A forward or half of a backward that a device is given, and how long it works on it.
 struct TimedOp {
   scheduler::Op op;
   std::unique_ptr<DeviceSpan> span;
@@ -100,14 +101,17 @@ class Worker {
   static Result<scheduler::Schedule> shape_of(const TrainOptions& options, const Transport& transport);
   Status prepare(const DataSource& data);
 
-  // The decisions that tests take wrongly, to prove that the checks would notice: which op comes next, which gradient
-  // buffer a backward adds to, that guards have their copies before an exchange, and that owners keep theirs after it.
+  // The decisions that tests take wrongly, to prove that the checks would notice: which op comes next, which second
+  // half of a backward comes before it, which gradient buffer a backward adds to, that guards have their copies before
+  // an exchange, and that owners keep theirs after it.
   virtual scheduler::Op op_at(std::int64_t index) const { return stream_->at(index); }
+  virtual std::optional<WeightsOp> weights_before(std::int64_t index, const scheduler::Op& op);
   virtual int parity_of(const scheduler::Op& op) const { return static_cast<int>(op.window % 2); }
   virtual Status finish_copies();
   virtual void keep_newest_copy();
 
   const OpStream& stream() const { return *stream_; }
+  PendingWeights& pending_weights() { return weights_; }
 
  private:
   // A stage replica on this device.
@@ -130,14 +134,18 @@ class Worker {
   Chunk& chunk_of(int stage);
   bool owns(int stage) const;
 
+  Status make_stream(std::int64_t windows);
   Status run_op(std::int64_t index, const scheduler::Op& op);
+  void end_op();
   void count_time(const OpRecord& record);
   void count_time(const scheduler::Op& op, Tick time);
   void count_ended_spans();
   Status forward(std::int64_t index, const scheduler::Op& op);
   Result<StageCompute::Output> forward_through(Chunk& chunk, Position position, Buffer input);
   Status backward(std::int64_t index, const scheduler::Op& op);
-  Status backward_weights(const scheduler::Op& op, const SourceWatch::Tensors& tensors);
+  bool closes_sums(const scheduler::Op& op) const;
+  bool can_begin(std::int64_t index, const scheduler::Op& op) const;
+  Status backward_weights(const WeightsOp& weights);
   Status update(const scheduler::Op& op);
 
   Noted<bool> not_finite(const Buffer& tensor) const;
@@ -166,6 +174,7 @@ class Worker {
   std::int64_t super_round() const { return std::int64_t{shape_.depth()} * options_.schedule.width; }
   DueCut next_cut(const UpdateDecision& decision, std::int64_t window);
   void expect_capture(std::int64_t window, std::optional<int> round);
+  bool is_expected(const scheduler::Op& capture) const;
   void capture(const scheduler::Op& op);
   void hand_over_capture();
   void stage_previous_weights();
@@ -240,6 +249,7 @@ class Worker {
 
   std::unique_ptr<OpStream> stream_;
   std::unique_ptr<InputQueue> inputs_;
+  PendingWeights weights_;
   Version version_;
   std::int64_t applied_ = 0;                               // updates that were not skipped
   std::int64_t skipped_in_a_row_ = 0;                      // the last ones
@@ -248,6 +258,8 @@ class Worker {
   NormHistory norms_;
   std::unique_ptr<DeviceSpan> span_;  // of the op at hand, from the moment its input is there
   std::deque<TimedOp> timed_ops_;     // of which it is not known yet how long they take
+  Mark last_op_;                      // that a device was given
+  Mark op_before_;                    // the one before it
   Tick busy_ = 0;                     // since the last exchange
   Tick last_exchange_ = 0;
   SuperRounds rounds_;

@@ -138,8 +138,12 @@ bool Worker::writes(int stage) const {
   return owns(stage) && shape_.group_of(transport_.worker()) == root_group_of(shape_, stage);
 }
 
+bool Worker::is_expected(const scheduler::Op& capture) const {
+  return capture_ && capture_->window == capture.window && capture_->round == capture.round;
+}
+
 void Worker::capture(const scheduler::Op& op) {
-  if (!capture_ || capture_->window != op.window || capture_->round != op.round) return;
+  if (!is_expected(op)) return;
   EVERSTEP_CHECK(version_.value == op.window, "a capture before the window's weights are in place: " + to_string(op));
   Chunk& chunk = chunk_of(op.stage);
   const auto parity = static_cast<int>(op.window % 2);

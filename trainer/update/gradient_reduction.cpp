@@ -56,6 +56,12 @@ bool GradientReduction::is_capturing() const {
   return std::any_of(active_.begin(), active_.end(), [](const Owned& owned) { return owned.is_capture; });
 }
 
+bool GradientReduction::has_all_sums() const {
+  return std::all_of(active_.begin(), active_.end(), [](const Owned& owned) {
+    return owned.steps.empty() || owned.steps.front().kind == Step::Kind::kUntilFinish;
+  });
+}
+
 bool GradientReduction::one_owner_of_tied() const {
   const scheduler::Placement& placement = schedule_.placement;
   return placement.owner_of(0) == placement.owner_of(placement.stages() - 1);

@@ -44,6 +44,9 @@ class GradientReduction {
   // Whether sums of a capture are still on their way here.
   bool is_capturing() const;
 
+  // Whether finish() has to wait for no replica or group, as far as advance() knows; totals may still be missing.
+  bool has_all_sums() const;
+
   // Between two ops: takes what has arrived.
   Status advance();
 

@@ -59,7 +59,9 @@ TEST(TrainRequest, TakesWishesForThePlan) {
 }
 
 TEST(TrainRequest, TakesTimesOfAnEmulatedDevice) {
-  const auto times = [](const std::string& text) { return *train_request({"--emulate=" + text}).emulation; };
+  const auto times = [](const std::string& text) {
+    return *train_request({"--workers=2", "--emulate=" + text}).emulation;
+  };
   EXPECT_EQ(times("10:20.5"), (Emulation{10, 20.5, 0, false}));
   EXPECT_EQ(times("10:8:7.5"), (Emulation{10, 8, 7.5, false}));
   EXPECT_EQ(times("model:1:2"), (Emulation{1, 2, 0, true}));

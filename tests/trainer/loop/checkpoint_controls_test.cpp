@@ -10,6 +10,34 @@ using scheduler::ModelFamily;
 using scheduler::ScheduleKind;
 using storage::StateKind;
 
+// Adds the gradients of one minibatch's weights late: together with those of the chunk's next one.
+class PostponesOne final : public StageCompute {
+ public:
+  PostponesOne(std::unique_ptr<StageCompute> stage, Position late) : stage_(std::move(stage)), late_(late) {}
+
+  Result<Output> forward(Position position, Buffer input) override {
+    return stage_->forward(position, std::move(input));
+  }
+  Result<Buffer> backward_input(Position position, Buffer output_gradient, int parity) override {
+    return stage_->backward_input(position, std::move(output_gradient), parity);
+  }
+  Status backward_weights(Position position, int parity) override {
+    is_owed_ = is_owed_ || position == late_;
+    if (position == late_) return {};
+    if (std::exchange(is_owed_, false)) EVERSTEP_TRY(stage_->backward_weights(late_, parity));
+    return stage_->backward_weights(position, parity);
+  }
+  Result<Output> evaluate(std::int64_t index, Buffer input) override {
+    return stage_->evaluate(index, std::move(input));
+  }
+  Noted<bool> take_overflow(int parity) override { return stage_->take_overflow(parity); }
+
+ private:
+  std::unique_ptr<StageCompute> stage_;
+  Position late_;
+  bool is_owed_ = false;
+};
+
 class IncompleteCheckpoint : public testing::Test {
  protected:
   IncompleteCheckpoint() {
@@ -52,6 +80,22 @@ TEST_F(IncompleteCheckpoint, WithoutGradientsIsTold) {
   EXPECT_EQ(difference_after_resume(cut, false), "");
   cut.drop(StateKind::kGradients);
   EXPECT_NE(difference_after_resume(cut, false), "");
+}
+
+// The window's sums have them in time: the run itself has the right bits, and only the cut is wrong.
+TEST_F(IncompleteCheckpoint, WithWeightsAddedAfterItsCaptureIsTold) {
+  options_.checkpoints = {.every_updates = 0, .every_rounds = 2, .at_end = true};
+  run_whole();
+  const Position last{whole_.checkpoints.front().position.value - 1};
+  const auto postpone = [last](TrainHooks& hooks) {
+    hooks.make_stage = [last, make_stage = hooks.make_stage](const StageRequest& request) {
+      return std::make_unique<PostponesOne>(make_stage(request), last);
+    };
+  };
+  const CheckpointedRun late = train_with_checkpoints(options_, *data_, nullptr, false, {}, postpone);
+  EXPECT_EQ(difference_between(whole_.checkpoints.back(), late.checkpoints.back()), "");
+  ASSERT_EQ(late.checkpoints.front().kind, CutKind::kInWindow);
+  EXPECT_NE(difference_after_resume(late.checkpoints.front(), false), "");
 }
 
 TEST_F(IncompleteCheckpoint, WithTheWrongNumberOfUpdatesIsTold) {

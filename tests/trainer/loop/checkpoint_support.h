@@ -19,7 +19,8 @@ struct CheckpointedRun {
 // Trains from the beginning, or from `from`; the end is always saved.
 inline CheckpointedRun train_with_checkpoints(TrainOptions options, const DataSource& data,
                                               const MemoryCheckpoint* from = nullptr, bool continues_live = false,
-                                              const std::function<bool(int worker)>& busy = {}) {
+                                              const std::function<bool(int worker)>& busy = {},
+                                              const std::function<void(TrainHooks&)>& change_hooks = {}) {
   options.checkpoints.at_end = true;
   if (from != nullptr) options = resumed(options, *from, continues_live);
   MemoryCheckpoints store(options);
@@ -27,6 +28,7 @@ inline CheckpointedRun train_with_checkpoints(TrainOptions options, const DataSo
   changes.change_hooks = [&](int worker, TrainHooks& hooks) {
     store.save_here(worker, hooks, [busy, worker] { return busy && busy(worker); });
     if (from != nullptr) restore_from(*from, options, hooks);
+    if (change_hooks) change_hooks(hooks);
   };
   const auto runs = run_in_threads(options, data, changes);
   EVERSTEP_CHECK(runs.ok(), runs.error().line());

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <deque>
 #include <map>
 #include <set>
 #include <string>
@@ -29,6 +30,7 @@ struct Outcome {
   std::vector<Result<TrainResult>> results;
   std::vector<std::vector<StepReport>> reports;  // per worker
   std::vector<double> validation;                // of worker 0
+  std::vector<std::vector<scheduler::Op>> ops;   // per worker, as they ran
   Sightings sightings;
 };
 
@@ -38,6 +40,7 @@ void run_all(const TrainOptions& options, Outcome& run, const std::atomic<int>* 
   auto transports = make_thread_transports(workers, {std::chrono::microseconds(100), 7});
   run.results.assign(workers, Error{});
   run.reports.resize(workers);
+  run.ops.resize(workers);
   const auto data = make_no_data();
   std::vector<std::thread> threads;
   for (int worker = 0; worker < workers; ++worker) {
@@ -51,6 +54,7 @@ void run_all(const TrainOptions& options, Outcome& run, const std::atomic<int>* 
         return make_counting_stage(request, stage, worker, run.sightings, clock);
       };
       hooks.on_step = [&, worker](const StepReport& report) { run.reports[worker].push_back(report); };
+      hooks.on_op = [&, worker](const OpRecord& record) { run.ops[worker].push_back(record.op); };
       if (worker == 0) hooks.on_validation = [&](std::int64_t, double loss) { run.validation.push_back(loss); };
       AskedStops stops([&, worker] {
         return stop_at_step != nullptr && worker == workers - 1 &&
@@ -142,6 +146,30 @@ TEST_P(LoopOver, EveryPassSeesTheVersionThatTheTableSays) {
   std::map<int, std::set<float>> distinct;
   for (const auto& [key, weight] : weight_of_version) {
     EXPECT_TRUE(distinct[key.first].insert(weight).second) << "version " << key.second << " changed nothing";
+  }
+}
+
+// A backward's second half runs when there is time, but before anybody reads the sum, and in the order of the first.
+TEST_P(LoopOver, EveryBackwardIsCompletedBeforeItsSumIsRead) {
+  for (const std::vector<scheduler::Op>& ops : run_.ops) {
+    std::map<int, std::deque<scheduler::Op>> pending;  // by stage
+    std::size_t count = 0;
+    for (const scheduler::Op& op : ops) {
+      if (op.kind == scheduler::OpKind::kForward) {
+        EXPECT_LE(count, 1U) << to_string(op);
+      } else if (op.kind == scheduler::OpKind::kBackward) {
+        pending[op.stage].push_back(weights_of(op));
+        ++count;
+      } else if (op.kind == scheduler::OpKind::kBackwardWeights) {
+        ASSERT_FALSE(pending[op.stage].empty()) << to_string(op);
+        EXPECT_EQ(pending[op.stage].front(), op) << to_string(op);
+        pending[op.stage].pop_front();
+        --count;
+      } else if (op.kind == scheduler::OpKind::kStartReduce) {
+        EXPECT_TRUE(pending[op.stage].empty()) << to_string(op);
+      }
+    }
+    EXPECT_EQ(count, 0U);
   }
 }
 

@@ -87,6 +87,18 @@ class DropsTheNewWindowsBuffer final : public Faulty<DropsTheNewWindowsBuffer> {
   }
 };
 
+// Adds the gradients of the weights when their window's update is over. Before that the sums were sent and applied.
+class AddsWeightsAfterTheirReduce final : public Faulty<AddsWeightsAfterTheirReduce> {
+ public:
+  using Faulty::Faulty;
+
+ private:
+  std::optional<WeightsOp> weights_before(std::int64_t index, const Op& /*op*/) override {
+    const bool is_after_update = index > 0 && stream().at(index - 1).kind == OpKind::kUpdate;
+    return is_after_update ? pending_weights().take_oldest() : std::nullopt;
+  }
+};
+
 // The order in which the gradients of a chunk's minibatches reach their sum, given that of the schedule.
 using Arrival = std::function<void(std::vector<Buffer>& gradients)>;
 
@@ -189,6 +201,11 @@ TEST_P(NegativeControl, AnUpdateAfterTheWrongBackwardIsCaught) {
 
 TEST_P(NegativeControl, ADroppedNewWindowBufferIsCaught) {
   const Runs runs = runs_of<DropsTheNewWindowsBuffer>();
+  expect_caught(runs, difference_from(run_oracle(options_, *data_), runs));
+}
+
+TEST_P(NegativeControl, WeightsAddedAfterTheirReduceAreCaught) {
+  const Runs runs = runs_of<AddsWeightsAfterTheirReduce>();
   expect_caught(runs, difference_from(run_oracle(options_, *data_), runs));
 }
 

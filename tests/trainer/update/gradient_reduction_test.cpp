@@ -148,6 +148,29 @@ TEST_P(ReductionOver, GivesEveryOwnerTheSumOverAllReplicasAndTheRootThatOfACaptu
   for (std::thread& thread : threads) thread.join();
 }
 
+TEST(Reduction, KnowsWhetherItHasToWaitForOthers) {
+  const Schedule schedule = schedule_of({ScheduleKind::kOneFOneB, 1, 2});
+  ModelConfig model;
+  model.shape = {"test", scheduler::ModelFamily::kGpt, 1, 4, 1, 4, 9};
+  const StageLayout layout = layout_of(model, 0, model.blocks());
+  const Buffer sums[] = {allocate_zeroed(layout.elements * sizeof(float)),
+                         allocate_zeroed(layout.elements * sizeof(float))};
+  const auto transports = make_thread_transports(2);
+  GradientReduction root(*transports[0], schedule, Accumulation::kFloat, {});
+  GradientReduction other(*transports[1], schedule, Accumulation::kFloat, {});
+  EXPECT_TRUE(root.has_all_sums());
+  root.start(0, 0, layout, sums[0]);
+  ASSERT_TRUE(root.advance().ok());
+  EXPECT_FALSE(root.has_all_sums());
+  other.start(0, 0, layout, sums[1]);
+  ASSERT_TRUE(other.advance().ok());
+  EXPECT_TRUE(other.has_all_sums());  // the total is finish()'s affair
+  ASSERT_TRUE(root.advance().ok());
+  EXPECT_TRUE(root.has_all_sums());
+  EXPECT_TRUE(root.finish(kPatience).ok());
+  EXPECT_TRUE(other.finish(kPatience).ok());
+}
+
 INSTANTIATE_TEST_SUITE_P(Threads, ReductionOver,
                          testing::Values(Shape{ScheduleKind::kOneFOneB, 1, 1}, Shape{ScheduleKind::kOneFOneB, 1, 3},
                                          Shape{ScheduleKind::kOneFOneB, 3, 2}, Shape{ScheduleKind::kInterleaved, 2, 1},
