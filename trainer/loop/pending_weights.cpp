@@ -22,7 +22,7 @@ std::optional<WeightsOp> PendingWeights::take_before(const Next& next) {
   if (pending_.empty()) return std::nullopt;
   const bool is_update = next.op.kind == scheduler::OpKind::kUpdate;
   const auto is_closed = [&](const scheduler::Op& pending) {
-    return is_update ? pending.window == next.op.window : pending.stage == next.op.stage;
+    return is_update ? pending.window <= next.op.window : pending.stage == next.op.stage;
   };
   auto closed = next.closes ? take_first(is_closed) : std::nullopt;
   if (closed) return closed;
