@@ -10,8 +10,8 @@ namespace everstep::scheduler {
 
 enum class OpKind : std::uint8_t {
   kForward,      // of one minibatch through one stage
-  kBackward,     // of one minibatch through one stage; adds to the window's gradient buffer of that chunk, but where
-                 // backwards are split (see splits_backwards()) it makes the gradient of the input only
+  kBackward,     // of one minibatch through one stage; adds to the window's gradient buffer of that chunk, but in
+                 // every worker, and where splits_backwards() says so, it makes the gradient of the input only
   kStartReduce,  // starts summing a window's finished gradient of one stage at its owner; never waits
   kCapture,      // starts copying (and summing) the gradient of one stage as it stands after a round; never waits
   kUpdate,       // applies a window: waits for its reduces, meets all other workers, makes version window + 1

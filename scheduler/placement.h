@@ -41,8 +41,9 @@ constexpr bool is_trainable(ScheduleKind kind) { return kind != ScheduleKind::kP
 // Whether the planner may choose it without being asked for it.
 constexpr bool is_chosen_unasked(ScheduleKind kind) { return is_trainable(kind) && !is_clockwork(kind); }
 
-// Whether a backward is split into the gradient of the input, which has a place in the lists, and the gradients of the
-// weights, which are computed when there is time.
+// Whether its drawings, timing and checks have backwards in two halves: the gradient of the input has a place in the
+// lists, the gradients of the weights are computed when there is time. Workers split the backwards of every kind; for
+// the others no prediction counts that.
 constexpr bool splits_backwards(ScheduleKind kind) { return is_clockwork(kind); }
 
 // Whether AMDP's symmetric placement exists at this depth.

@@ -216,7 +216,7 @@ Command chaos_command() {
       {.name = "device",
        .value_name = "D",
        .default_text = "cpu",
-       .help = "As for everstep train; joins need one each"},
+       .help = "As for everstep train; workers that join later take the first of their kind"},
       {.name = "etcd-servers", .value_name = "N", .help = "1 or 3; if not set, drawn from the seed"},
       {.name = "output",
        .value_name = "DIR",

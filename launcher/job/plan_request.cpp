@@ -304,7 +304,8 @@ std::vector<OptionSpec> wish_options() {
        .on_resume = OnResume::kMayChange},
       {.name = "memory-gib",
        .value_name = "X",
-       .help = "Memory of one worker for training; if not set, an equal share of the host's, or with --device=gpu 40",
+       .help = "Memory of one worker for training; if not set, an equal share of the host's; with GPUs nine tenths of "
+               "the smallest one's (everstep plan: 40)",
        .on_resume = OnResume::kAnew},  // this host's, not that of the old run
       {.name = "reproducible", .help = "Sum gradients so that no plan changes a bit"},
       {.name = "stash",

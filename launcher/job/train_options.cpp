@@ -84,7 +84,7 @@ Options plan_options() {
       transport_option(),
       {.name = "pipelines",
        .value_name = "P",
-       .help = "What schedule and depth must come to",
+       .help = "What schedule and depth must come to, or the run is refused; for clockwork the planner chooses it",
        .on_resume = OnResume::kMayChange},
       {.name = "shapes",
        .value_name = "N=DxW,…",

@@ -162,6 +162,7 @@ Outcome find_devices(Config& config, ListDevices list, Streams& streams, LocalDe
       return config.reject("device", counted(name.kind, found->size()), "they are counted from 0");
     }
     devices.numbers = {*name.number};
+    found = Devices{(*found)[static_cast<std::size_t>(*name.number)]};
   }
   if (auto failure = take_workers(config, name, devices)) return failure;
   set_setting(config, "device", name.kind);

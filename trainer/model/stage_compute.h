@@ -26,7 +26,7 @@ struct StageRequest {
   Accumulation accumulation = Accumulation::kFloat;
   std::int64_t window = 1;  // M: each minibatch's loss counts 1/M
   const DataSource* data = nullptr;
-  DeviceMemory* device = nullptr;  // where `memory` lies; nothing: on the host
+  DeviceMemory* device = nullptr;  // where `memory` lies; host_memory() or nothing: on the host
 };
 
 // Runs one stage on one device. A backward has two halves: the stage before waits for the first one, nobody for the

@@ -66,6 +66,7 @@ TEST(LocalDevices, AreOneForEachWorker) {
 
 TEST(LocalDevices, GiveThePlannerWhatTheSmallestHas) {
   EXPECT_EQ(text_of(find({"--workers=1", "--device=cuda"}, two_gpus), "memory-gib"), "36");
+  EXPECT_EQ(text_of(find({"--workers=1", "--device=cuda:0"}, two_gpus), "memory-gib"), "72");
   EXPECT_EQ(text_of(find({"--workers=1", "--device=cuda", "--memory-gib=7"}, two_gpus), "memory-gib"), "7");
 }
 
