@@ -13,6 +13,7 @@ file(GLOB nvidia_root ${EVERSTEP_VENV}/lib/python3*/site-packages/nvidia)
 
 add_library(everstep::nccl SHARED IMPORTED)
 set_target_properties(everstep::nccl PROPERTIES IMPORTED_LOCATION ${nvidia_root}/nccl/lib/libnccl.so.2)
-# Before the toolkit's directory, which may hold an older nccl.h.
+# Before the toolkit's directories, which may hold an older nccl.h and an older library.
 target_include_directories(everstep::nccl SYSTEM BEFORE INTERFACE ${nvidia_root}/nccl/include)
+target_link_options(everstep::nccl INTERFACE -Wl,-rpath,${nvidia_root}/nccl/lib)
 target_link_libraries(everstep::nccl INTERFACE everstep::cudart)
