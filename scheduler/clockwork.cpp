@@ -43,6 +43,17 @@ bool Clock::two_windows_meet(int device, int stage) const {
   return backward(pipeline_at(device, stage), 0, stage) <= update(0);
 }
 
+ProvisionalRange Clock::provisional_range(int rounds) const {
+  if (lagging_rounds() == 0) return {1, 0};                          // nobody would read it
+  const Slot last_of_round = latest_phase() + Slot{2} * depth_ - 1;  // the last backward of round 0
+  const Slot fewest = std::max(Slot{1}, last_of_round / round_length());
+  const Slot first_closed = Slot{depth_};  // the first backward of round 0 of all
+  const Slot update_before = update(0);
+  // The smallest round whose first backward comes after the update.
+  const Slot earliest = update_before < first_closed ? 0 : (update_before - first_closed) / round_length() + 1;
+  return {static_cast<int>(fewest), static_cast<int>(rounds - 1 - earliest)};
+}
+
 int Clock::largest_lag(int window, int width) const {
   const Slot super_round = Slot{pipelines_} * width;
   const Slot rounds = (window + super_round - 1) / super_round;

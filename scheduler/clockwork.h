@@ -4,6 +4,8 @@
 #include <numeric>
 #include <vector>
 
+#include "scheduler/schedule.h"
+
 // Where the ops of clockwork stand in time. A *slot* is the time in which a device runs one forward or one backward
 // (the gradient of the input) and half of what it has to do for the gradients of weights: every device runs a forward
 // in one slot and a backward in the next.
@@ -58,6 +60,10 @@ class Clock {
   // Whether a backward of the next window comes before the update in this chunk, so that it needs a second gradient
   // buffer.
   bool two_windows_meet(int device, int stage) const;
+
+  // How many rounds a provisional step may leave out in windows of so many rounds: its sums must be closed everywhere
+  // before the next window's first slot, and nowhere before the update of the window before.
+  ProvisionalRange provisional_range(int rounds) const;
 
   // The largest lag at which an update comes before the second window after it, and before the first reduce of the next
   // one, whatever its own lag. So many groups share a window of so many minibatches.

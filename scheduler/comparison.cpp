@@ -22,7 +22,10 @@ ComparisonCell measure(ScheduleKind kind, int depth, int rounds) {
   const Tick units = kind == ScheduleKind::kInterleaved ? 1 : kChunks;
   const int stages = kind == ScheduleKind::kInterleaved ? kChunks * depth : depth;
   TimingModel model = TimingModel::uniform(stages, units, 2 * units);
-  for (StageCost& stage : model.stages) stage.activation_bytes = stage.weights_kept_bytes = units;
+  for (StageCost& stage : model.stages) {
+    stage.activation_bytes = units;
+    if (splits_backwards(kind)) stage.weights_kept_bytes = units;
+  }
   const auto steady = steady_state(request, model);
   EVERSTEP_CHECK(steady.ok(), steady.error().line());
   // The pipeline is full, and stays so, from the second window on.

@@ -11,6 +11,13 @@ namespace {
 // minibatches. Clockwork repeats sooner: its rounds are shorter.
 int timed_rounds(ScheduleKind kind) { return is_clockwork(kind) ? 2 : 6; }
 
+// What a provisional step leaves out must be in what is timed, and what comes before the update of the window before.
+int timed_rounds(const PlanShape& shape) {
+  if (shape.provisional == 0) return timed_rounds(shape.kind);
+  const int left_out = shape.provisional * shape.placement.round_size() / shape.placement.depth() + 1;
+  return std::max(timed_rounds(shape.kind), left_out + 3);
+}
+
 TimingModel model_of(const PlanShape& shape, const ModelProfile& profile, const Hardware& hardware, int width) {
   TimingModel model = timing_model(profile, hardware, shape.placement, width, shape.cuts);
   model.slowness = shape.slowness;
@@ -25,6 +32,7 @@ ScheduleRequest group_request(const PlanShape& shape, int minibatches, int prelo
   request.preload = preload;
   if (is_clockwork(shape.kind)) request.pipelines = shape.placement.pipelines();
   request.lag = shape.lag;
+  request.provisional = shape.provisional;
   return request;
 }
 
@@ -34,10 +42,12 @@ void measure(PlanShape& shape, const ModelProfile& profile, const Hardware& hard
   const int depth = shape.placement.depth();
   const int minibatches = is_clockwork(shape.kind) ? depth + shape.placement.pipelines() : 2 * depth;
   ScheduleRequest request = group_request(shape, minibatches, 2);
-  request.lag = 0;  // a window alone has no update that could wait
+  request.lag = 0;  // a window alone has no update that could wait, and nothing follows it
+  request.provisional = 0;
   auto schedule = make_schedule(request);
   EVERSTEP_CHECK(schedule.ok(), schedule.error().line());
   schedule->request.lag = shape.lag;
+  schedule->request.provisional = shape.provisional;
   shape.peak_bytes.clear();
   for (const DeviceUse& use : device_uses(*schedule, model)) shape.peak_bytes.push_back(use.peak_bytes());
 }
@@ -58,6 +68,12 @@ PlanShape make_shape(const ModelProfile& profile, const Hardware& hardware, Sche
 
 PlanShape with_lag(const ModelProfile& profile, const Hardware& hardware, PlanShape shape, int lag) {
   shape.lag = lag;
+  measure(shape, profile, hardware);
+  return shape;
+}
+
+PlanShape with_provisional(const ModelProfile& profile, const Hardware& hardware, PlanShape shape, int left_out) {
+  shape.provisional = left_out;
   measure(shape, profile, hardware);
   return shape;
 }
@@ -98,7 +114,7 @@ SteadyState window_time(const ModelProfile& profile, const Hardware& hardware, c
   const TimingModel model = model_of(shape, profile, hardware, width);
   const int depth = shape.placement.depth();
   const int share = largest_share(window, shape.placement.round_size(), width);
-  const int untimed_rounds = std::max(0, share / depth - timed_rounds(shape.kind));
+  const int untimed_rounds = std::max(0, share / depth - timed_rounds(shape));
   const int timed = share - untimed_rounds * depth;
   const auto steady = [&](int minibatches) {
     const auto result = steady_state(group_request(shape, minibatches, preload), model);

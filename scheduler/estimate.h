@@ -16,7 +16,8 @@ struct PlanShape {
   Cuts cuts;
   std::vector<std::int64_t> peak_bytes;  // per device
   Slowness slowness{};
-  int lag = 0;  // of the update, in clockwork
+  int lag = 0;          // of the update, in clockwork
+  int provisional = 0;  // super-rounds that a provisional step leaves out; 0: there is none
 
   std::int64_t largest_peak() const;
 };
@@ -27,6 +28,9 @@ PlanShape make_shape(const ModelProfile& profile, const Hardware& hardware, Sche
 
 // The same shape, updated so many slots later: what it gains in time it may need in gradient buffers.
 PlanShape with_lag(const ModelProfile& profile, const Hardware& hardware, PlanShape shape, int lag);
+
+// The same shape with a provisional step, which needs memory.
+PlanShape with_provisional(const ModelProfile& profile, const Hardware& hardware, PlanShape shape, int left_out);
 
 // Minibatches of a window that the busiest group runs.
 int largest_share(int window, int round_size, int width);

@@ -9,6 +9,7 @@
 
 #include "base/tick.h"
 #include "scheduler/schedule.h"
+#include "scheduler/trial_steps.h"
 
 namespace everstep::scheduler {
 
@@ -42,9 +43,6 @@ struct Execution {
   std::vector<std::vector<FloatingOp>> weights;  // kBackwardWeights by worker, in the order in which they ran
   std::optional<Hang> hang;
 };
-
-// A worker with so many kBackwardWeights left to do runs one before all else: each of them keeps its activations.
-inline constexpr std::size_t kMostPendingWeights = 2;
 
 // A directed link between two workers carries one tensor after the other: `transfer` occupies it, `latency` does not.
 // It delivers in order as long as all its tensors have the same latency.
@@ -83,15 +81,21 @@ class ComputeKeys {
 //
 // Where backwards are split, each leaves a kBackwardWeights behind. A worker runs the oldest one that it has left
 //  - when the input of its next op has not come, or the others have not come to an update;
-//  - when kMostPendingWeights are left, before the next forward, backward or update;
-//  - when a buffer is closed, until it is complete: before a reduce or capture of the chunk; and at the list's end.
+//  - when most_pending_weights() are left, before the next forward, backward or update;
+//  - when a buffer is closed, until it is complete: before its sum is reduced or copied; and at the list's end.
 // So when it runs depends on the costs, but the order in which a chunk adds up its gradients never does.
+//
+// A trial step waits until all workers of its mirror group, in all groups, have made their copies, and until the other
+// owners that take part in it have come to theirs: those of the same stages in the other groups, and for the first and
+// the last stage those of both, which may share a parameter. A forward or backward that reads provisional weights waits
+// for the step of their owners. Really a worker does its part as soon as it can.
 //
 // `Costs` has
 //   Tick compute(int worker, const Op&);                    forward, backward or kBackwardWeights
 //   MessageCost message(int from, int to, const Op&);       of the tensor that op produces
 //   Tick reduce(int stage);                                 a mirror group's reduces run one after the other
 //   Tick update();
+//   Tick provisional();                                     from the last copy to provisional weights on all replicas
 template <typename Costs>
 class Player {
  public:
@@ -103,7 +107,8 @@ class Player {
         backward_(keys_.size()),
         workers_(schedule.workers.size()),
         meetings_(schedule.slices.size() * meetings_per_window()),
-        reduce_started_(schedule.slices.size() * schedule.placement.stages(), 0) {
+        reduce_started_(schedule.slices.size() * schedule.placement.stages(), 0),
+        steps_(schedule) {
     result_.spans.resize(workers_.size());
     result_.weights.resize(workers_.size());
     for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
@@ -134,6 +139,7 @@ class Player {
     Tick now = 0;
     Tick link_free[2] = {0, 0};  // to the worker after and before it on the ring
     std::vector<Op> pending;     // kBackwardWeights, the oldest first
+    std::int64_t updates = 0;    // made here, in this schedule
   };
   struct Meeting {
     std::vector<int> arrived;
@@ -161,9 +167,8 @@ class Player {
   // What must be done before the worker may turn to the op.
   void run_due_weights(int worker, const Op& op) {
     const std::vector<Op>& pending = workers_[worker].pending;
-    const bool closes = op.kind == OpKind::kStartReduce || op.kind == OpKind::kCapture;
     const auto is_due = [&] {
-      if (!closes) return pending.size() >= kMostPendingWeights;
+      if (!closes_sum(op)) return pending.size() >= most_pending_weights(schedule_.depth());
       return std::any_of(pending.begin(), pending.end(),
                          [&](const Op& left) { return left.window == op.window && left.stage == op.stage; });
     };
@@ -185,6 +190,13 @@ class Player {
       }
       case OpKind::kCapture:
         break;
+      case OpKind::kProvisional:
+        steps_.copied(worker, op.window, workers_[worker].now);
+        wake_those_who_wait_for_steps();
+        break;
+      case OpKind::kTrialStep:
+        if (!take_step(worker, op)) return false;
+        break;
       case OpKind::kUpdate:
         meet(worker, op);
         return false;
@@ -202,9 +214,44 @@ class Player {
     return op.stage == schedule_.placement.stages() - 1 ? &forward_[key] : &backward_[key + 1];
   }
 
+  void wake_those_who_wait_for_steps() {
+    runnable_.insert(runnable_.end(), waiting_for_steps_.begin(), waiting_for_steps_.end());
+    waiting_for_steps_.clear();
+  }
+
+  // Whether the worker's own stages have their weights; time passes until then.
+  bool take_step(int worker, const Op& op) {
+    if (steps_.come_to(worker, op.window)) wake_those_who_wait_for_steps();
+    const int device = schedule_.device_of(worker);
+    for (const int stage : schedule_.placement.stages_on(device)) {
+      const bool owned = schedule_.placement.owner_of(stage) == device;
+      if (owned && !wait_for_weights(worker, op.window, stage)) return false;
+    }
+    return true;
+  }
+
+  bool wait_for_weights(int worker, std::int64_t window, int stage) {
+    const auto complete = steps_.complete_at(window, stage);
+    if (!complete) {
+      waiting_for_steps_.push_back(worker);
+      return false;
+    }
+    const Tick at = *complete + costs_.provisional();
+    run_weights_until(worker, at);
+    workers_[worker].now = std::max(workers_[worker].now, at);
+    return true;
+  }
+
+  // Whether the weights that the op reads are there, for which time passes.
+  bool has_weights(int worker, const Op& op) {
+    if (!schedule_.reads_provisional(op, {schedule_.request.first_window + workers_[worker].updates})) return true;
+    return wait_for_weights(worker, op.window - 1, op.stage);
+  }
+
   bool compute(int worker, const Op& op) {
     const int group = schedule_.group_of(worker);
     Worker& self = workers_[worker];
+    if (!has_weights(worker, op)) return false;
     if (Arrival* input = input_of(group, op)) {
       if (input->at < 0) {
         input->waiter = worker;
@@ -254,6 +301,7 @@ class Player {
       const Tick begin = std::max(meeting.begin, workers_[member].now);
       workers_[member].now = begin + costs_.update();
       result_.spans[member].push_back({begin, workers_[member].now});
+      ++workers_[member].updates;
       runnable_.push_back(member);
     }
   }
@@ -278,14 +326,23 @@ class Player {
       const std::size_t next = result_.spans[worker].size();
       if (next == ops.size()) continue;
       const Op& op = ops[next];
+      // A worker stuck at weights explains more than one stuck at a tensor, and that one more than one stuck at an
+      // update that others never reach.
+      const bool explains_more = !result_.hang || result_.hang->op.kind == OpKind::kUpdate;
+      const bool at_weights = waits_for_step(static_cast<int>(worker));
+      if (!explains_more && !at_weights) continue;
       result_.hang = Hang{static_cast<int>(worker), op, waits_for(static_cast<int>(worker), op)};
-      // A worker stuck at a tensor explains more than one stuck at an update that others never reach.
-      if (op.kind != OpKind::kUpdate) return;
+      if (at_weights) return;
     }
+  }
+
+  bool waits_for_step(int worker) const {
+    return std::find(waiting_for_steps_.begin(), waiting_for_steps_.end(), worker) != waiting_for_steps_.end();
   }
 
   std::string waits_for(int worker, const Op& op) const {
     if (op.kind == OpKind::kUpdate) return "for workers that never reach this update";
+    if (waits_for_step(worker)) return "for provisional weights that others never make";
     const bool forward = op.kind == OpKind::kForward;
     Op producer = op;
     producer.stage += forward ? -1 : 1;
@@ -309,6 +366,8 @@ class Player {
   std::vector<Worker> workers_;
   std::vector<Meeting> meetings_;
   std::vector<Tick> reduce_started_;
+  TrialSteps steps_;
+  std::vector<int> waiting_for_steps_;
   std::vector<int> runnable_;
   Execution result_;
 };

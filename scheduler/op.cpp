@@ -9,11 +9,11 @@
 namespace everstep::scheduler {
 namespace {
 
-constexpr std::array<char, 6> kLetters{'F', 'B', 'R', 'C', 'U', 'W'};
+constexpr std::array<char, 8> kLetters{'F', 'B', 'R', 'C', 'U', 'W', 'P', 'T'};
 
 // How each kind is written after its letter: the names of the numbers, joined by '.', with '@' before a stage.
 std::string_view layout_of(OpKind kind) {
-  constexpr std::array<std::string_view, 6> kLayouts{"wrms", "wrms", "ws", "wrs", "w", "wrms"};
+  constexpr std::array<std::string_view, 8> kLayouts{"wrms", "wrms", "ws", "wrs", "w", "wrms", "wrs", "wr"};
   return kLayouts[static_cast<std::size_t>(kind)];
 }
 

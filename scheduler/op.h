@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -19,10 +20,18 @@ enum class OpKind : std::uint8_t {
   // The other half of a split backward: adds the gradients of the weights to the buffer. Nobody waits for it until the
   // buffer is reduced or captured, so it has no place in a list: a worker runs it when it has time (see execution.h).
   kBackwardWeights,
+
+  // Copies the gradient of one stage as it stands after a round, for the provisional step; never waits. When a worker
+  // has run all of its own for a window, their sums travel to the owners.
+  kProvisional,
+  // Waits for those sums, makes provisional weights of them on their owners and sends these to the replicas, where the
+  // next window reads them until the update.
+  kTrialStep,
 };
 
 // One entry of a worker's list. Fields that an op does not use are 0: kForward, kBackward and kBackwardWeights use all
-// of them, kStartReduce window and stage, kCapture window, round and stage, kUpdate window.
+// of them, kStartReduce window and stage, kCapture and kProvisional window, round and stage, kTrialStep window and
+// round, kUpdate window.
 struct Op {
   OpKind kind = OpKind::kForward;
   int stage = 0;
@@ -46,15 +55,33 @@ constexpr Op update_of(std::int64_t window) {
   return op;
 }
 
+// A worker with so many kBackwardWeights left to do runs one before all else: each of them keeps its activations. At
+// depth 1 no worker waits for another's tensors, so there is no time to fill, and none is put off.
+constexpr std::size_t most_pending_weights(int depth) { return depth == 1 ? 1 : 2; }
+
+constexpr Op trial_step_of(std::int64_t window, int round) {
+  Op op;
+  op.kind = OpKind::kTrialStep;
+  op.round = round;
+  op.window = window;
+  return op;
+}
+
 // What is left to do when a split backward has run.
 constexpr Op weights_of(Op backward) {
   backward.kind = OpKind::kBackwardWeights;
   return backward;
 }
 
+// Whether the sum of its stage is read, so that all that belongs to it must have been added before.
+constexpr bool closes_sum(const Op& op) {
+  return op.kind == OpKind::kStartReduce || op.kind == OpKind::kCapture || op.kind == OpKind::kProvisional;
+}
+
 // Text form, one token: `F0.1.3@2` is the forward of window 0, round 1, minibatch 3 at stage 2; `B…` its backward,
 // `W…` the gradients of its weights; `R0@2` starts the reduce of window 0, stage 2; `C0.1@2` captures stage 2 after
-// round 1; `U0` applies window 0.
+// round 1; `P0.1@2` copies what is there after round 1 for the provisional step, which is `T0.1`; `U0` applies window
+// 0.
 std::string to_string(const Op& op);
 Result<Op> parse_op(std::string_view text);
 

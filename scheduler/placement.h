@@ -38,12 +38,9 @@ constexpr bool is_clockwork(ScheduleKind kind) {
 // Whether workers can run it. The others can be drawn, timed and compared.
 constexpr bool is_trainable(ScheduleKind kind) { return kind != ScheduleKind::kPipedream2bw; }
 
-// Whether the planner may choose it without being asked for it.
-constexpr bool is_chosen_unasked(ScheduleKind kind) { return is_trainable(kind) && !is_clockwork(kind); }
-
 // Whether its drawings, timing and checks have backwards in two halves: the gradient of the input has a place in the
-// lists, the gradients of the weights are computed when there is time. Workers split the backwards of every kind; for
-// the others no prediction counts that.
+// lists, the gradients of the weights are computed when there is time. Workers split the backwards of every kind, and
+// memory is counted for that; the times of the others are those of whole backwards.
 constexpr bool splits_backwards(ScheduleKind kind) { return is_clockwork(kind); }
 
 // Whether AMDP's symmetric placement exists at this depth.

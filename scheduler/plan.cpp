@@ -142,11 +142,12 @@ std::vector<WorkerId> seat_stragglers(Plan& plan, Seats& seats, std::vector<Work
 }  // namespace
 
 Status check(const Plan& plan) {
+  EVERSTEP_TRY(check(request_of(plan)));
   const auto placement = placement_of(request_of(plan));
   if (!placement) return placement.error();
   const bool consistent =
-      plan.width >= 1 && plan.lag >= 0 && plan.pipelines == placement->pipelines() &&
-      std::ssize(plan.workers) == std::int64_t{plan.depth} * plan.width &&
+      (plan.lag == 0 || plan.kind == ScheduleKind::kClockwork) && plan.provisional >= 0 &&
+      plan.pipelines == placement->pipelines() && std::ssize(plan.workers) == std::int64_t{plan.depth} * plan.width &&
       std::ssize(plan.cuts) == placement->stages() + 1 && plan.cuts.front() == 0 &&
       std::adjacent_find(plan.cuts.begin(), plan.cuts.end(), std::greater_equal<>()) == plan.cuts.end() &&
       (plan.guards.empty() || std::ssize(plan.guards) == placement->stages());
@@ -171,6 +172,7 @@ ScheduleRequest request_of(const Plan& plan, std::int64_t first_window, int wind
   // Kinds with one number of pipelines only have requests that do not name it.
   if (is_clockwork(plan.kind)) request.pipelines = plan.pipelines;
   request.lag = plan.lag;
+  request.provisional = plan.provisional;
   request.first_window = first_window;
   request.windows = windows;
   return request;

@@ -36,6 +36,7 @@ struct Plan {
   int window = 1;     // M
   int preload = 2;
   int lag = 0;                                // of the update, in clockwork
+  int provisional = 0;                        // super-rounds that a provisional step leaves out; 0: there is none
   Cuts cuts;                                  // stage s is blocks [cuts[s], cuts[s + 1])
   std::vector<WorkerId> workers;              // worker = group * depth + device
   std::vector<WorkerId> spares;               // stand by, and take over at once

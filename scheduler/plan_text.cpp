@@ -43,6 +43,7 @@ std::string plan_text(const Plan& plan) {
   std::string text = describe(plan.kind, plan.depth, plan.pipelines, plan.width) + " M=" + std::to_string(plan.window) +
                      " preload=" + std::to_string(plan.preload);
   if (is_clockwork(plan.kind)) text += " lag=" + std::to_string(plan.lag);
+  if (plan.provisional > 0) text += " provisional=" + std::to_string(plan.provisional);
   text += " cuts=";
   for (const int cut : plan.cuts) text += (cut == 0 ? "" : ",") + std::to_string(cut);
   return text;
@@ -59,8 +60,9 @@ Result<Plan> parse_plan_text(std::string_view text) {
   const auto window = next_number(rest, "M=");
   const auto preload = next_number(rest, "preload=");
   const auto lag = kind && is_clockwork(*kind) ? next_number(rest, "lag=") : std::optional(0);
+  const auto provisional = rest.starts_with("provisional=") ? next_number(rest, "provisional=") : std::optional(0);
   const auto cuts = next_cuts(rest);
-  if (!kind || !depth || !pipelines || !width || !window || !preload || !lag || !cuts) return none;
+  if (!kind || !depth || !pipelines || !width || !window || !preload || !lag || !provisional || !cuts) return none;
   if (*depth < 1 || *width < 1 || *depth > kMostWorkers / *width) return none;
   Plan plan;
   plan.kind = *kind;
@@ -70,6 +72,7 @@ Result<Plan> parse_plan_text(std::string_view text) {
   plan.window = *window;
   plan.preload = *preload;
   plan.lag = *lag;
+  plan.provisional = *provisional;
   plan.cuts = *cuts;
   plan.workers.resize(static_cast<std::size_t>(*depth) * static_cast<std::size_t>(*width));
   EVERSTEP_TRY(check(plan));

@@ -12,6 +12,7 @@
 #include "scheduler/estimate.h"
 #include "scheduler/guards.h"
 #include "scheduler/plan_input.h"
+#include "scheduler/plan_reason.h"
 #include "scheduler/stragglers.h"
 
 namespace everstep::scheduler {
@@ -22,37 +23,6 @@ constexpr int kDeepestTried = 128;
 
 // What a later update must gain to be worth the minibatches that it makes start on old weights.
 constexpr double kWorthALag = 1.01;
-
-// Whether stage 0 of a pipeline has more than two minibatches in flight, which other numbers of pipelines avoid.
-bool is_crowded(const Candidate& candidate) { return candidate.depth > 2 * candidate.pipelines; }
-
-std::string what_speaks_for(const Candidate& chosen, const Candidate& fastest) {
-  if (chosen.moved_bytes < fastest.moved_bytes) return "moves less state";
-  const bool with_clockwork = is_clockwork(chosen.kind) || is_clockwork(fastest.kind);
-  const bool less_crowded = with_clockwork && is_crowded(fastest) && !is_crowded(chosen);
-  return less_crowded ? "has fewer minibatches in flight" : "survives more losses";
-}
-
-// Why the chosen candidate won, in a sentence for people. `candidates` is sorted.
-std::string reason_for(const Candidate& chosen, const std::vector<Candidate>& candidates) {
-  const Candidate& fastest = candidates.front();
-  const auto name = [](const Candidate& candidate) {
-    return describe(candidate.kind, candidate.depth, candidate.pipelines, candidate.width);
-  };
-  const auto slower_than_fastest = [&](const Candidate& candidate) {
-    const double ratio = static_cast<double>(candidate.window_time) / static_cast<double>(fastest.window_time);
-    return fixed_text(100 * (ratio - 1), 1) + " % slower";
-  };
-  if (chosen.window_time > fastest.window_time) {
-    return name(chosen) + " is " + slower_than_fastest(chosen) + " than " + name(fastest) +
-           ", the fastest that fits, but " + what_speaks_for(chosen, fastest) + ".";
-  }
-  const auto next = std::find_if(candidates.begin(), candidates.end(),
-                                 [&](const Candidate& c) { return c.window_time > fastest.window_time; });
-  const std::string reason = name(chosen) + " is the fastest that fits";
-  if (next == candidates.end()) return reason + ".";
-  return reason + "; next comes " + name(*next) + ", " + slower_than_fastest(*next) + ".";
-}
 
 class Planner {
  public:
@@ -104,8 +74,10 @@ class Planner {
     if (options_.kind && is_clockwork(*options_.kind)) return clockwork_ways(*options_.kind, depth);
     if (options_.kind) return {{{*options_.kind}}};
     std::vector<std::vector<Way>> ways = other_ways_at(depth);
+    // At depth 1 no pipeline stays full across updates: there it would only be late ones.
     const ScheduleKind clockwork = options_.synchronous ? ScheduleKind::kClockworkSync : ScheduleKind::kClockwork;
-    if (may_choose_clockwork()) std::ranges::move(clockwork_ways(clockwork, depth), std::back_inserter(ways));
+    if (may_choose_clockwork() && depth > 1)
+      std::ranges::move(clockwork_ways(clockwork, depth), std::back_inserter(ways));
     return ways;
   }
 
@@ -221,28 +193,34 @@ class Planner {
     timed.candidate.peak_bytes = timed.shape->largest_peak();
   }
 
+  // The same with an update that stands later, if it fits.
+  std::optional<Timed> timed_at_lag(const Timed& timed, int lag) {
+    if (lag < 1) return std::nullopt;
+    PlanShape shape = with_lag(profile_, options_.hardware, *timed.shape, lag);
+    if (!fits(shape)) return std::nullopt;
+    varied_.push_back(std::move(shape));
+    Timed other{&varied_.back(), timed.candidate};
+    time(other);
+    return other;
+  }
+
   // Times it as it stands, and with later updates as long as they may gain something: its time so far is a bound.
   Timed timed_with_lag(Timed timed) {
     const auto bound = static_cast<double>(timed.candidate.window_time);
     time(timed);
     if (timed.shape->kind != ScheduleKind::kClockwork) return timed;
     const Placement& placement = timed.shape->placement;
-    const int largest =
-        Clock(placement.depth(), placement.pipelines()).largest_lag(options_.window, timed.candidate.width);
-    const auto at_lag = [&](int lag) -> std::optional<Timed> {
-      if (static_cast<double>(timed.candidate.window_time) < kWorthALag * bound || lag < 1) return std::nullopt;
-      PlanShape shape = with_lag(profile_, options_.hardware, *timed.shape, lag);
-      if (!fits(shape)) return std::nullopt;
-      varied_.push_back(std::move(shape));
-      Timed other{&varied_.back(), timed.candidate};
-      time(other);
-      return other;
+    const Clock clock(placement.depth(), placement.pipelines());
+    const int later = std::min(placement.depth(), clock.largest_lag(options_.window, timed.candidate.width));
+    if (options_.lag) return timed_at_lag(timed, std::min(*options_.lag, later)).value_or(timed);
+    const auto at_lag = [&](int lag) {
+      const bool may_gain = static_cast<double>(timed.candidate.window_time) >= kWorthALag * bound;
+      return may_gain ? timed_at_lag(timed, lag) : std::nullopt;
     };
     const auto gains = [](const Timed& a, const Timed& b) {
       const auto ratio = static_cast<double>(b.candidate.window_time) / static_cast<double>(a.candidate.window_time);
       return ratio > kWorthALag;
     };
-    const int later = std::min(placement.depth(), largest);
     const std::optional<Timed> late = at_lag(later);
     if (!late || !gains(*late, timed)) return timed;
     const std::optional<Timed> sooner = later > 1 ? at_lag(1) : std::nullopt;
@@ -291,8 +269,46 @@ class Planner {
     return made;
   }
 
+  // How many super-rounds a provisional step may leave out: the fewest first, then in growing strides, since each
+  // further one gives the step more time and its sums fewer minibatches.
+  std::vector<int> provisional_choices(const Candidate& candidate) const {
+    ScheduleRequest request;
+    request.kind = candidate.kind;
+    request.depth = candidate.depth;
+    request.width = candidate.width;
+    request.window = options_.window;
+    request.lag = candidate.lag;
+    if (is_clockwork(candidate.kind)) request.pipelines = candidate.pipelines;
+    const ProvisionalRange range = provisional_range(request);
+    std::vector<int> choices;
+    for (int more = 0; range.fewest + more <= range.most; more = std::max(1, 2 * more)) {
+      request.provisional = range.fewest + more;
+      const bool has_half = 2 * provisional_minibatches(request).value() >= options_.window;
+      if (has_half || options_.provisional == ProvisionalWish::kOn) choices.push_back(request.provisional);
+    }
+    return choices;
+  }
+
+  // The candidate with a provisional step, if it is to have one and may.
+  std::optional<Timed> timed_with_provisional(const Timed& timed) {
+    if (options_.provisional == ProvisionalWish::kOff) return std::nullopt;
+    const auto without = static_cast<double>(timed.candidate.window_time);
+    std::optional<Timed> best;
+    for (const int left_out : provisional_choices(timed.candidate)) {
+      PlanShape shape = with_provisional(profile_, options_.hardware, *timed.shape, left_out);
+      if (!fits(shape)) return std::nullopt;
+      varied_.push_back(std::move(shape));
+      Timed other{&varied_.back(), timed.candidate};
+      time(other);
+      if (!best || other.candidate.window_time < best->candidate.window_time) best = other;
+      if (static_cast<double>(best->candidate.window_time) <= kProvisionalTolerance * without) return best;
+    }
+    return options_.provisional == ProvisionalWish::kOn ? best : std::nullopt;
+  }
+
   PlanReport choose() {
     PlanReport report;
+    Timed* chosen = nullptr;
     const int fewest = fewest_workers();
     const Tick limit = tolerated(timed_.front().candidate.window_time);
     for (Timed& timed : timed_) {
@@ -302,7 +318,13 @@ class Planner {
       if (first || rank(timed.candidate) < rank(report.chosen)) {
         report.plan = std::move(made);
         report.chosen = timed.candidate;
+        chosen = &timed;
       }
+    }
+    if (const auto with = timed_with_provisional(*chosen)) {
+      *chosen = *with;
+      report.chosen = chosen->candidate;
+      report.plan.provisional = chosen->shape->provisional;
     }
     for (const Timed& timed : timed_) report.candidates.push_back(timed.candidate);
     append_misfits(report.candidates);

@@ -13,13 +13,21 @@ namespace everstep::scheduler {
 // How much slower than the fastest a plan may be to win by what it moves and survives.
 inline constexpr double kPlanTolerance = 1.03;
 
+// Whether a plan has a provisional step (see ScheduleRequest::provisional).
+enum class ProvisionalWish : std::uint8_t {
+  kOff,
+  kAuto,  // if it costs at most kProvisionalTolerance, and has at least half of a window in its sums
+  kOn,    // if the plan can have one at all, whatever it costs; no plan is refused for that
+};
+inline constexpr double kProvisionalTolerance = 1.01;
+
 struct PlanOptions {
   int window = 128;  // M, minibatches per update whatever the number of workers
   int preload = 2;
   int redundancy = 1;        // guard copies of owner state per stage
   bool synchronous = false;  // never let a minibatch meet two weight versions
-  // Whether clockwork may be chosen without being asked for.
-  bool clockwork = is_chosen_unasked(ScheduleKind::kClockwork);
+  bool clockwork = true;     // may be chosen without being asked for; without it: what to compare it with
+  ProvisionalWish provisional = ProvisionalWish::kOff;
   Hardware hardware;
   std::optional<Plan> previous;  // what runs now: plans within 3 % of the fastest are chosen to move little
 
@@ -27,6 +35,7 @@ struct PlanOptions {
   std::optional<ScheduleKind> kind;
   std::optional<int> depth;
   std::optional<int> width;
+  std::optional<int> lag;  // of the update in clockwork: as far as window and memory allow, and D slots at most
 };
 
 // One shape that was considered.
@@ -62,10 +71,12 @@ struct PlanReport {
 // model, unless a lower bound (the work of its busiest device) already rules it out. The fastest that fits wins; within
 // 3 % of it the one that moves the fewest bytes, then the one that survives the most losses.
 //
-// Clockwork is considered at every depth: if it is asked for, and where options.clockwork allows it. It is timed with
-// as many pipelines as fit, with as many as fit and go into the window, and with one; and with a later update where
-// that gains more than 1 %. Within 3 % of the fastest those with at most two minibatches in stage 0 of a pipeline come
-// first, since they have more replicas.
+// Clockwork is considered at every depth from 2 on, too. It is timed with as many pipelines as fit, with as many as fit
+// and go into the window, and with one; and with a later update where that gains more than 1 %. Within 3 % of the
+// fastest those with at most two minibatches in stage 0 of a pipeline come first, since they have more replicas.
+//
+// A provisional step does not weigh in the choice. The plan that is chosen gets one if options.provisional and memory
+// allow, which leaves out as few super-rounds as hide it.
 //
 // Where workers are not equally fast, the D·W fastest are seated, the cuts give slow devices less to do (see
 // seatings()), and depths of AMDP are tried with 1F1B, too. So leaving a slow worker out competes with giving it

@@ -12,18 +12,21 @@ namespace {
 class RunCheck {
  public:
   RunCheck(const Schedule& schedule, int worker)
-      : list_(schedule.workers[worker]), worker_(worker), splits_(splits_backwards(schedule.request.kind)) {}
+      : list_(schedule.workers[worker]),
+        worker_(worker),
+        splits_(splits_backwards(schedule.request.kind)),
+        most_left_(most_pending_weights(schedule.depth())) {}
 
   Status step(const Op& op) {
     if (op.kind == OpKind::kBackwardWeights) return weights(op);
     if (next_ == list_.size() || op != list_[next_]) return broken(at(worker_, op) + " is not the next of its list");
     ++next_;
-    const bool closes = op.kind == OpKind::kStartReduce || op.kind == OpKind::kCapture;
+    const bool closes = closes_sum(op);
     const auto is_open = [&](const Op& left) { return left.stage == op.stage && left.window == op.window; };
     if (const auto left = std::find_if(left_.begin(), left_.end(), is_open); closes && left != left_.end()) {
       return broken(at(worker_, *left) + " comes after " + to_string(op) + ", which needs it");
     }
-    if (!closes && left_.size() >= kMostPendingWeights) {
+    if (!closes && left_.size() >= most_left_) {
       return broken(at(worker_, left_.front()) + " is not done before " + to_string(op) +
                     ", and another one waits, too");
     }
@@ -47,6 +50,7 @@ class RunCheck {
   const std::vector<Op>& list_;
   int worker_;
   bool splits_;
+  std::size_t most_left_;
   std::size_t next_ = 0;
   std::deque<Op> left_;
 };

@@ -14,7 +14,8 @@ std::vector<std::vector<Op>> ops_as_run(const Schedule& schedule, const std::vec
 
 // Whether workers that ran these ops, each in this order, followed a valid schedule: without kBackwardWeights they are
 // the lists. Where backwards are split each is followed by its other half: once, in the order of the backwards, before
-// a reduce or capture of the chunk, and never more than kMostPendingWeights behind. Names the first op that is wrong.
+// a reduce or copy of the chunk's sum, and never more than most_pending_weights() behind. Names the first op that is
+// wrong.
 Status validate_run(const Schedule& schedule, const std::vector<std::vector<Op>>& ran);
 
 }  // namespace everstep::scheduler

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "scheduler/clockwork.h"
 
 namespace everstep::scheduler {
@@ -24,6 +25,30 @@ bool updates_in_next_window(ScheduleKind kind) {
   return kind == ScheduleKind::kAmdp || kind == ScheduleKind::kClockwork;
 }
 
+ProvisionalRange provisional_range_of(const ScheduleRequest& request) {
+  if (!updates_in_next_window(request.kind)) return {1, 0};
+  const int super_round = super_round_size(request);
+  const int rounds = (request.window + super_round - 1) / super_round;
+  if (request.kind == ScheduleKind::kClockwork) return clock_of(request).provisional_range(rounds);
+  // In AMDP a round ends among the first forwards of the next one, and the update is made in a window's first round.
+  return {1, rounds - 1};
+}
+
+Status check_provisional(const ScheduleRequest& request) {
+  if (request.provisional == 0) return {};
+  if (!updates_in_next_window(request.kind)) {
+    return invalid_argument("a provisional step needs windows that begin before the update of the one before",
+                            "use clockwork or amdp");
+  }
+  const ProvisionalRange range = provisional_range_of(request);
+  if (range.fewest <= request.provisional && request.provisional <= range.most) return {};
+  return invalid_argument(
+      "a provisional step that leaves out " + std::to_string(request.provisional) +
+          " super-rounds of a window is not possible",
+      range.empty() ? "use more minibatches per update"
+                    : "between " + std::to_string(range.fewest) + " and " + std::to_string(range.most) + " are");
+}
+
 Status check_clockwork(const ScheduleRequest& request) {
   if (!is_clockwork_shape(request.depth, pipelines_of(request))) return placement_of(request).error();
   if (request.kind == ScheduleKind::kClockworkSync) return {};
@@ -34,7 +59,22 @@ Status check_clockwork(const ScheduleRequest& request) {
                           "the update must come before the next window's first reduce");
 }
 
-Status check_request(const ScheduleRequest& request) {
+bool drains_after(const ScheduleRequest& request, std::int64_t window) {
+  if (!is_asynchronous(request.kind)) return true;
+  return std::find(request.flush_after.begin(), request.flush_after.end(), window) != request.flush_after.end();
+}
+
+bool starts_drained_in(const ScheduleRequest& request, std::int64_t window) {
+  return window == request.first_window || drains_after(request, window - 1);
+}
+
+int rounds_before_cut_in(const ScheduleRequest& request, std::int64_t window) {
+  return starts_drained_in(request, window) ? 1 : std::max(1, lagging_rounds_of(request));
+}
+
+}  // namespace
+
+Status check(const ScheduleRequest& request) {
   const auto at_least = [](const char* name, std::int64_t value, std::int64_t least) -> Status {
     if (value >= least) return {};
     return invalid_argument(std::string(name) + " is " + std::to_string(value) + ", must be at least " +
@@ -59,6 +99,7 @@ Status check_request(const ScheduleRequest& request) {
   EVERSTEP_TRY(at_least("first minibatch", request.first_minibatch, 0));
   EVERSTEP_TRY(at_least("pipelines", request.pipelines, 0));
   EVERSTEP_TRY(at_least("lag", request.lag, 0));
+  EVERSTEP_TRY(at_least("super-rounds without a part in the provisional step", request.provisional, 0));
   EVERSTEP_TRY(at_least("rounds between captures", request.capture_every_rounds, 0));
   const std::int64_t devices = std::int64_t{request.depth} * request.width;
   if (request.window < devices) {
@@ -76,30 +117,31 @@ Status check_request(const ScheduleRequest& request) {
     return invalid_argument("preload is " + std::to_string(request.preload) + ", must be 1 or 2");
   }
   if (request.stop_after_rounds) EVERSTEP_TRY(at_least("rounds before the stop", *request.stop_after_rounds, 1));
-  return is_clockwork(request.kind) ? check_clockwork(request) : Status();
+  if (is_clockwork(request.kind)) EVERSTEP_TRY(check_clockwork(request));
+  return check_provisional(request);
 }
-
-bool drains_after(const ScheduleRequest& request, std::int64_t window) {
-  if (!is_asynchronous(request.kind)) return true;
-  return std::find(request.flush_after.begin(), request.flush_after.end(), window) != request.flush_after.end();
-}
-
-bool starts_drained_in(const ScheduleRequest& request, std::int64_t window) {
-  return window == request.first_window || drains_after(request, window - 1);
-}
-
-int rounds_before_cut_in(const ScheduleRequest& request, std::int64_t window) {
-  return starts_drained_in(request, window) ? 1 : std::max(1, lagging_rounds_of(request));
-}
-
-}  // namespace
 
 int round_size(const ScheduleRequest& request) {
   return is_clockwork(request.kind) ? pipelines_of(request) : request.depth;
 }
 
+ProvisionalRange provisional_range(const ScheduleRequest& request) { return provisional_range_of(request); }
+
 Result<Placement> placement_of(const ScheduleRequest& request) {
   return Placement::make(request.kind, request.depth, request.chunks_per_device, request.pipelines);
+}
+
+std::optional<int> provisional_round(const ScheduleRequest& request, int first) {
+  const int super_round = super_round_size(request);
+  const int rounds = (request.window - first + super_round - 1) / super_round;
+  const int last = rounds - 1 - request.provisional;
+  return request.provisional > 0 && last >= 0 ? std::optional(last) : std::nullopt;
+}
+
+std::optional<int> provisional_minibatches(const ScheduleRequest& request) {
+  const auto last = provisional_round(request, request.first_minibatch);
+  if (!last) return std::nullopt;
+  return request.first_minibatch + (*last + 1) * super_round_size(request);
 }
 
 int Schedule::rounds_in(const WindowSlice& slice) const {
@@ -130,6 +172,16 @@ int Schedule::lagging_rounds(std::int64_t window) const {
 
 int Schedule::rounds_before_cut(std::int64_t window) const { return rounds_before_cut_in(request, window); }
 
+std::optional<int> Schedule::provisional_round(std::int64_t window) const {
+  const WindowSlice& slice = slices[window - request.first_window];
+  const auto last = everstep::scheduler::provisional_round(request, slice.first);
+  return last && *last < rounds_in(slice) ? last : std::nullopt;
+}
+
+bool Schedule::starts_provisional(std::int64_t window) const {
+  return !starts_drained(window) && provisional_round(window - 1).has_value();
+}
+
 bool Schedule::two_windows_meet(int device, int stage) const {
   if (request.kind == ScheduleKind::kClockwork) return clock_of(request).two_windows_meet(device, stage);
   return request.kind == ScheduleKind::kAmdp && stage == placement.stages() - 1;
@@ -145,7 +197,7 @@ Position Schedule::next_position() const { return {slices.back().window * reques
 int Schedule::remaining_in_window() const { return request.window - slices.back().end; }
 
 Result<std::vector<WindowSlice>> slices_of(const ScheduleRequest& request) {
-  EVERSTEP_TRY(check_request(request));
+  EVERSTEP_TRY(check(request));
   std::vector<WindowSlice> slices;
   for (int i = 0; i < request.windows; ++i) {
     slices.push_back({request.first_window + i, i == 0 ? request.first_minibatch : 0, request.window, true});

@@ -43,15 +43,45 @@ struct ScheduleRequest {
   // the reduce is hidden, and the more minibatches of the next window start on the old weights.
   int lag = 0;
 
+  // Super-rounds at a window's end that its provisional step leaves out (kAmdp, kClockwork); 0: there is none. The step
+  // is made from the sum over the rounds before them. Until the update the next window runs on what it gives, and not
+  // on the weights of the version before. See provisional_range().
+  int provisional = 0;
+
   int capture_every_rounds = 0;           // in-window checkpoints, where a cut is possible; 0 = never
   std::vector<std::int64_t> flush_after;  // windows at whose end an asynchronous pipeline is drained
 
   bool operator==(const ScheduleRequest&) const = default;
 };
 
+// Refuses what contradicts itself, as make_schedule() does before all else.
+Status check(const ScheduleRequest& request);
+
 // Minibatches that a group has in a round: P in clockwork, D in all other kinds; and all groups together.
 int round_size(const ScheduleRequest& request);
 inline int super_round_size(const ScheduleRequest& request) { return round_size(request) * request.width; }
+
+// How many super-rounds a provisional step may leave out. With fewer the sums would wait for ops of the next window, or
+// that window for them at its very start; with more they would be wanted before the update of the window before.
+struct ProvisionalRange {
+  int fewest = 0;
+  int most = 0;  // less than `fewest`: a window has too few super-rounds
+
+  bool empty() const { return most < fewest; }
+};
+
+// Empty for kinds that have no provisional step. Of the request only kind, depth, pipelines, width, window and lag are
+// looked at.
+ProvisionalRange provisional_range(const ScheduleRequest& request);
+
+// Minibatches in the sums that the provisional step of the request's first window is made of, with those that were in
+// them before; nothing: that window has no such step, because none is asked for or too little of it is run. What comes
+// after that window is not looked at. The request must have passed slices_of().
+std::optional<int> provisional_minibatches(const ScheduleRequest& request);
+
+// The last super-round in those sums, of a window that is run from its minibatch `first` on. One that is left early is
+// counted as a whole: a worker that is told to stop may have begun its sums.
+std::optional<int> provisional_round(const ScheduleRequest& request, int first);
 
 // Where its kind puts the stages, or why it has no place for them.
 Result<Placement> placement_of(const ScheduleRequest& request);
@@ -99,6 +129,18 @@ struct Schedule {
   // How many super-rounds of the window must have run before it can be cut, by a stop or a capture: at least one, and
   // all with a forward before the update of the window before. What is left then runs on one version of the weights.
   int rounds_before_cut(std::int64_t window) const;
+
+  // The last super-round whose gradients the window's provisional step has; nothing: it has none, because none is asked
+  // for or too little of the window is run here. Sums are copied for it whether or not another window follows.
+  std::optional<int> provisional_round(std::int64_t window) const;
+
+  // Whether the window runs on provisional weights until the update of the window before, which this schedule makes.
+  bool starts_provisional(std::int64_t window) const;
+
+  // Whether a forward or backward does, at a worker that has so many updates.
+  bool reads_provisional(const Op& op, Version in_memory) const {
+    return is_compute(op) && in_memory.value < op.window && starts_provisional(op.window);
+  }
 
   // Whether backwards of two windows meet in this chunk, which then needs two gradient buffers.
   bool two_windows_meet(int device, int stage) const;

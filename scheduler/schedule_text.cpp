@@ -53,8 +53,8 @@ Field integer_field(std::string_view name, Integer ScheduleRequest::*member) {
           [member](ScheduleRequest& request, std::string_view text) { return read_integer(text, request.*member); }};
 }
 
-const std::array<Field, 14>& fields() {
-  static const std::array<Field, 14> table{{
+const std::array<Field, 15>& fields() {
+  static const std::array<Field, 15> table{{
       {"kind", [](const ScheduleRequest& request) { return std::string(to_string(request.kind)); },
        [](ScheduleRequest& request, std::string_view text) {
          const auto kind = parse_schedule_kind(text);
@@ -78,6 +78,7 @@ const std::array<Field, 14>& fields() {
        }},
       integer_field("preload", &ScheduleRequest::preload),
       later_field("lag", &ScheduleRequest::lag),
+      later_field("provisional", &ScheduleRequest::provisional),
       integer_field("capture-every", &ScheduleRequest::capture_every_rounds),
       {"flush-after",
        [](const ScheduleRequest& request) {

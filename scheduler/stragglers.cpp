@@ -98,7 +98,8 @@ Slowness slowness_of(const Plan& plan, const std::vector<WorkerInfo>& workers) {
 
 Tick window_time(const ModelProfile& profile, const Hardware& hardware, const Plan& plan,
                  const std::vector<WorkerInfo>& workers) {
-  const PlanShape shape{plan.kind, placement_of(plan), plan.cuts, {}, slowness_of(plan, workers), plan.lag};
+  const PlanShape shape{plan.kind, placement_of(plan), plan.cuts, {}, slowness_of(plan, workers),
+                        plan.lag,  plan.provisional};
   return window_time(profile, hardware, shape, plan.window, plan.width, plan.preload).window;
 }
 

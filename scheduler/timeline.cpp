@@ -25,28 +25,39 @@ struct ModelCosts {
   }
   Tick reduce(int stage) const { return model.stages[stage].reduce; }
   Tick update() const { return model.update; }
+  // As an update does: a mirror group sums its stages one after the other.
+  Tick provisional() const {
+    const Placement& placement = schedule.placement;
+    std::vector<Tick> by_group(placement.depth(), 0);
+    for (int stage = 0; stage < placement.stages(); ++stage) {
+      by_group[placement.mirror_group_of(placement.owner_of(stage))] += model.stages[stage].reduce;
+    }
+    return *std::max_element(by_group.begin(), by_group.end()) + model.update;
+  }
 };
 
-// Weights, gradients (two buffers where two windows meet in one chunk) and, for its owner, optimizer state.
+// Weights, gradients (two buffers where two windows meet in one chunk) and, for its owner, optimizer state. A
+// provisional step needs a second buffer for the weights that it makes, and one for the sum that it makes them of.
 std::int64_t resident_bytes(const Schedule& schedule, int device, const std::vector<StageCost>& stages) {
   const Placement& placement = schedule.placement;
-  const int weight_versions = schedule.request.kind == ScheduleKind::kPipedream2bw ? 2 : 1;
+  const int steps = schedule.request.provisional > 0 ? 1 : 0;
+  const int weight_versions = schedule.request.kind == ScheduleKind::kPipedream2bw ? 2 : 1 + steps;
   std::int64_t bytes = 0;
   for (const int stage : placement.stages_on(device)) {
     const StageCost& cost = stages[stage];
-    bytes +=
-        weight_versions * cost.weight_bytes + (schedule.two_windows_meet(device, stage) ? 2 : 1) * cost.gradient_bytes;
+    const int sums = (schedule.two_windows_meet(device, stage) ? 2 : 1) + steps;
+    bytes += weight_versions * cost.weight_bytes + sums * cost.gradient_bytes;
     if (placement.owner_of(stage) == device) bytes += cost.optimizer_bytes;
   }
   return bytes;
 }
 
-// What a worker keeps between forwards and backwards. Of split backwards one may still have its other half to do when
-// the next op begins (see kMostPendingWeights), unless its buffer was closed in between.
+// What a worker keeps between forwards and backwards. It splits the backwards of every kind: one may still have its
+// other half to do when the next op begins (see most_pending_weights()), unless its buffer was closed in between.
 class KeptActivations {
  public:
   KeptActivations(const Schedule& schedule, const std::vector<StageCost>& stages)
-      : splits_(splits_backwards(schedule.request.kind)), stages_(stages) {}
+      : puts_off_(most_pending_weights(schedule.depth()) > 1), stages_(stages) {}
 
   void step(const Op& op) {
     const StageCost& stage = stages_[op.stage];
@@ -56,17 +67,16 @@ class KeptActivations {
     if (op.kind == OpKind::kBackward) {
       in_flight_ -= stage.activation_bytes;
       left_ = op;
-      left_bytes_ = splits_ ? stage.weights_kept_bytes : 0;
+      left_bytes_ = puts_off_ ? stage.weights_kept_bytes : 0;
     }
-    const bool closes = op.kind == OpKind::kStartReduce || op.kind == OpKind::kCapture;
-    if (closes && op.stage == left_.stage && op.window == left_.window) left_bytes_ = 0;
+    if (closes_sum(op) && op.stage == left_.stage && op.window == left_.window) left_bytes_ = 0;
   }
 
   std::int64_t peak() const { return peak_; }
   std::int64_t computing_peak() const { return computing_peak_; }  // with what the op at hand needs besides
 
  private:
-  bool splits_;
+  bool puts_off_;
   const std::vector<StageCost>& stages_;
   std::int64_t in_flight_ = 0;
   Op left_;

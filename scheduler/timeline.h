@@ -18,7 +18,7 @@ struct StageCost {
   Tick transfer = 0;                    // of its output to the next stage, or of a gradient to the one before
   Tick reduce = 0;                      // of its gradient to the owner, over all replicas
   std::int64_t activation_bytes = 0;    // kept from forward to backward
-  std::int64_t weights_kept_bytes = 0;  // and from a split backward until its other half
+  std::int64_t weights_kept_bytes = 0;  // and from a backward until its second half, whatever the kind
   std::int64_t weight_bytes = 0;
   std::int64_t gradient_bytes = 0;
   std::int64_t optimizer_bytes = 0;  // kept by the owner only
@@ -38,7 +38,7 @@ struct TimingModel {
 
 struct DeviceUse {
   Tick busy = 0;                           // forwards and backwards
-  std::int64_t peak_activation_bytes = 0;  // whatever the costs: with split backwards the most that may have to wait
+  std::int64_t peak_activation_bytes = 0;  // whatever the costs: with the most second halves that may have to wait
   std::int64_t peak_computing_bytes = 0;   // the same, and what the op at hand needs besides
   std::int64_t resident_bytes = 0;         // weights, gradients, optimizer state
 

@@ -20,6 +20,7 @@ bool belongs_to(const Schedule& schedule, int worker, const Op& op) {
   if (op.kind == OpKind::kBackwardWeights) return false;
   if (!is_compute(op)) {
     const auto& held = schedule.placement.stages_on(schedule.device_of(worker));
+    if (op.kind == OpKind::kTrialStep) return op.stage == 0 && op.minibatch == 0;
     return op.kind == OpKind::kUpdate || std::find(held.begin(), held.end(), op.stage) != held.end();
   }
   return op.minibatch < schedule.minibatches_in(schedule.slice_of(op), op.round, group) &&
@@ -103,7 +104,7 @@ std::vector<Op> expected_meetings(const Schedule& schedule, int device) {
 std::vector<Op> meetings_of(const Schedule& schedule, int worker) {
   std::vector<Op> meetings;
   for (const Op& op : schedule.workers[worker]) {
-    if (!is_compute(op)) meetings.push_back(op);
+    if (!is_compute(op) && op.kind != OpKind::kProvisional && op.kind != OpKind::kTrialStep) meetings.push_back(op);
   }
   if (!is_clockwork(schedule.request.kind)) return meetings;
   const auto is_capture = [](const Op& op) { return op.kind == OpKind::kCapture; };
@@ -223,6 +224,7 @@ Status validate(const Schedule& schedule) {
     MessageCost message(int, int, const Op&) const { return {}; }
     Tick reduce(int) const { return 0; }
     Tick update() const { return 0; }
+    Tick provisional() const { return 0; }
   };
   if (const auto hang = execute(schedule, NoCosts{}).hang) {
     return broken(at(hang->worker, hang->op) + " would hang, waiting " + hang->reason);

@@ -24,7 +24,10 @@ InFlightLimits in_flight_limits(const Schedule& schedule);
 //  - in time: ops of clockwork stand in the order of their slots, and each update in its place (see clockwork.h);
 //  - current: only the first rounds of an asynchronous window may read weights of the version before, so at most one
 //    version lies between forward and backward; each gradient enters the update of its own window exactly once, with as
-//    many gradient buffers as the chunk has; captures hold exactly the rounds they name (see versions.h).
+//    many gradient buffers as the chunk has; captures hold exactly the rounds they name (see versions.h);
+//  - provisional where it is asked for: the copies for that step hold exactly its rounds, and stand behind the update
+//  of
+//    the window before and before the first op of the next one.
 Status validate(const Schedule& schedule);
 
 }  // namespace everstep::scheduler

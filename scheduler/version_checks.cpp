@@ -1,7 +1,11 @@
 #include "scheduler/version_checks.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "scheduler/versions.h"
 
@@ -61,11 +65,21 @@ Status check_sums(const Schedule& schedule, const VersionTable& table) {
                     std::to_string(due));
     }
   }
+  for (const auto& [key, count] : table.provisional_sums) {
+    const auto& [window, round, stage] = key;
+    const int due = (round + 1) * super_round_size(schedule.request);
+    if (count != due) {
+      return broken("the provisional step of window " + std::to_string(window) + " has " + std::to_string(count) +
+                    " gradients of stage " + std::to_string(stage) + ", not " + std::to_string(due));
+    }
+  }
   return {};
 }
 
+bool is_copy(const Op& op) { return op.kind == OpKind::kCapture || op.kind == OpKind::kProvisional; }
+
 // A sum over replicas can be right although two of them are wrong, so each must stand where it belongs.
-Status check_places_of_captures(const Schedule& schedule) {
+Status check_places_of_copies(const Schedule& schedule) {
   const std::size_t stages = schedule.placement.stages();
   for (int worker = 0; worker < static_cast<int>(schedule.workers.size()); ++worker) {
     const std::vector<Op>& ops = schedule.workers[worker];
@@ -74,13 +88,49 @@ Status check_places_of_captures(const Schedule& schedule) {
     for (const Op& op : ops) {
       int& last = last_round[index(op)];
       if (op.kind == OpKind::kBackward) last = std::max(last, op.round);
-      if (op.kind == OpKind::kCapture && last > op.round) return broken(at(worker, op) + " is too late");
+      if (is_copy(op) && last > op.round) return broken(at(worker, op) + " is too late");
     }
     std::vector<int> next_round(schedule.slices.size() * stages, std::numeric_limits<int>::max());
     for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
       int& next = next_round[index(*op)];
       if (op->kind == OpKind::kBackward) next = std::min(next, op->round);
-      if (op->kind == OpKind::kCapture && next <= op->round) return broken(at(worker, *op) + " is too early");
+      if (is_copy(*op) && next <= op->round) return broken(at(worker, *op) + " is too early");
+    }
+  }
+  return {};
+}
+
+// Of every window, on every worker: each chunk is copied once behind the update before, whose weights and moments the
+// step is made from; then comes the step, before the first op of the next window, which reads what it gives.
+Status check_provisional_step(const Schedule& schedule) {
+  for (int worker = 0; worker < static_cast<int>(schedule.workers.size()); ++worker) {
+    std::set<std::pair<std::int64_t, int>> copied;  // window, stage
+    std::map<std::int64_t, int> stepped;            // by window
+    std::int64_t updated = schedule.request.first_window;
+    std::int64_t entered = updated;
+    for (const Op& op : schedule.workers[worker]) {
+      if (is_compute(op)) entered = std::max(entered, op.window);
+      if (op.kind == OpKind::kUpdate) updated = op.window + 1;
+      if (op.kind != OpKind::kProvisional && op.kind != OpKind::kTrialStep) continue;
+      if (schedule.provisional_round(op.window) != op.round) return broken(at(worker, op) + " is not asked for");
+      if (entered > op.window) return broken(at(worker, op) + " comes after an op of the next window");
+      if (op.kind == OpKind::kTrialStep) {
+        if (updated > op.window) return broken(at(worker, op) + " comes after the update of its window");
+        if (++stepped[op.window] > 1) return broken(at(worker, op) + " stands there twice");
+        continue;
+      }
+      if (stepped.contains(op.window)) return broken(at(worker, op) + " comes after the step that needs it");
+      if (!copied.emplace(op.window, op.stage).second) return broken(at(worker, op) + " stands there twice");
+      if (updated < op.window) return broken(at(worker, op) + " comes before the update of the window before");
+    }
+    const std::size_t chunks = schedule.placement.stages_on(schedule.device_of(worker)).size();
+    for (const WindowSlice& slice : schedule.slices) {
+      const auto first = copied.lower_bound({slice.window, 0});
+      const auto found = static_cast<std::size_t>(std::distance(first, copied.lower_bound({slice.window + 1, 0})));
+      const bool has_step = schedule.provisional_round(slice.window).has_value();
+      if (found == (has_step ? chunks : 0) && stepped.contains(slice.window) == has_step) continue;
+      return broken("worker " + std::to_string(worker) + " lacks a part of the provisional step of window " +
+                    std::to_string(slice.window));
     }
   }
   return {};
@@ -96,8 +146,9 @@ Status check_versions(const Schedule& schedule) {
   const VersionTable table = trace_versions(schedule);
   EVERSTEP_TRY(check_seen(schedule, table));
   EVERSTEP_TRY(check_buffers(schedule, table));
+  EVERSTEP_TRY(check_provisional_step(schedule));
   EVERSTEP_TRY(check_sums(schedule, table));
-  return check_places_of_captures(schedule);
+  return check_places_of_copies(schedule);
 }
 
 }  // namespace everstep::scheduler

@@ -32,6 +32,7 @@ class WorkerWalk {
     for (const Op& op : schedule_.workers[worker_]) {
       step(op);
       seen.push_back(is_compute(op) ? read_version(op) : version_);
+      table_.provisional[worker_].push_back(schedule_.reads_provisional(op, version_));
     }
   }
 
@@ -65,6 +66,7 @@ class WorkerWalk {
         }
         break;
       }
+      case OpKind::kTrialStep:
       case OpKind::kBackwardWeights:  // counted with its backward
         break;
       case OpKind::kStartReduce:
@@ -72,6 +74,9 @@ class WorkerWalk {
         break;
       case OpKind::kCapture:
         table_.captured[{op.window, op.round, op.stage}] += buffers.of(op.window);
+        break;
+      case OpKind::kProvisional:
+        table_.provisional_sums[{op.window, op.round, op.stage}] += buffers.of(op.window);
         break;
       case OpKind::kUpdate:
         version_ = {op.window + 1};
@@ -98,6 +103,7 @@ VersionTable trace_versions(const Schedule& schedule) {
   std::vector<Version> forward_versions(keys.size());
   VersionTable table;
   table.seen.resize(schedule.workers.size());
+  table.provisional.resize(schedule.workers.size());
   for (int worker = 0; worker < static_cast<int>(schedule.workers.size()); ++worker) {
     WorkerWalk(schedule, worker, keys, forward_versions, table).run();
   }

@@ -25,13 +25,18 @@ struct VersionTable {
   // ops the version in memory.
   std::vector<std::vector<Version>> seen;
 
+  // The same for forwards and backwards that read provisional weights, made from that version, in its stead.
+  std::vector<std::vector<bool>> provisional;
+
   std::vector<Mismatch> mismatches;
 
   // Minibatch gradients that reached the owner in time: per (window, stage) for updates, per (window, round, stage) for
-  // captures. Gradients are kept in two buffers per chunk, by the parity of their window. Where backwards are split a
-  // gradient counts from its backward on: its other half is done before the buffer is looked at.
+  // captures and for copies for the provisional step. Gradients are kept in two buffers per chunk, by the parity of
+  // their window. Where backwards are split a gradient counts from its backward on: its other half is done before the
+  // buffer is looked at.
   std::map<std::tuple<std::int64_t, int>, int> applied;
   std::map<std::tuple<std::int64_t, int, int>, int> captured;
+  std::map<std::tuple<std::int64_t, int, int>, int> provisional_sums;
 
   // Chunks (worker, stage) that need both buffers at once.
   std::vector<std::tuple<int, int>> doubly_buffered;

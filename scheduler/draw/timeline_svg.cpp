@@ -171,6 +171,11 @@ class TimelinePicture {
     }
   }
 
+  static std::string mark_name(OpKind kind) {
+    if (kind == OpKind::kStartReduce) return "reduce of stage ";
+    return kind == OpKind::kCapture ? "capture of stage " : "copy for the provisional step of stage ";
+  }
+
   void draw_mark(const Op& op, const OpSpan& span, double y) {
     const double x = layout_.x_of(span.begin);
     const std::string window = " of window " + std::to_string(op.window);
@@ -180,8 +185,7 @@ class TimelinePicture {
       return;
     }
     const bool reduce = op.kind == OpKind::kStartReduce;
-    draw_flag({x, reduce ? y + kRow : y}, reduce,
-              (reduce ? "reduce of stage " : "capture of stage ") + std::to_string(op.stage) + window + when(span));
+    draw_flag({x, reduce ? y + kRow : y}, reduce, mark_name(op.kind) + std::to_string(op.stage) + window + when(span));
   }
 
   // A triangle whose tip points into the row: from below for a reduce, from above for a capture.

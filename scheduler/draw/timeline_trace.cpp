@@ -82,7 +82,8 @@ class TraceText {
   Members arguments(const Op& op) const {
     Members members;
     members.add("window", op.window);
-    if (is_of_minibatch(op) || op.kind == OpKind::kCapture) members.add("round", std::int64_t{op.round});
+    if (is_of_minibatch(op) || op.kind == OpKind::kCapture || op.kind == OpKind::kProvisional)
+      members.add("round", std::int64_t{op.round});
     if (is_of_minibatch(op)) {
       members.add("minibatch", std::int64_t{op.minibatch});
       members.add("pipeline", std::int64_t{schedule_.pipeline_of(op)});

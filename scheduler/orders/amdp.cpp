@@ -65,6 +65,9 @@ class DeviceStream {
     }
   }
 
+  // Before the first op of the next window, or where it would stand.
+  void append_step(const Op& step) { ops_.push_back(step); }
+
   // Appends what the last round left for the next one: the end of a segment, or the splice.
   void append_tail() {
     ops_.insert(ops_.end(), tail_.begin(), tail_.end());
@@ -94,6 +97,7 @@ OrderGenerator amdp_generator(const Placement& placement, int preload) {
         for (int round = 0; round < static_cast<int>(work.rounds.size()); ++round) {
           stream.append_round(work.window, round, work.rounds[round], follows_window && round == 0 ? &update : nullptr);
         }
+        if (work.step) stream.append_step(*work.step);
       }
       stream.append_tail();
       orders.push_back(stream.take());

@@ -24,8 +24,16 @@ struct DueUpdate {
   std::int64_t window = 0;
 };
 
+// A trial step, with the first slot after it: the next window's first one. All that it waits for stands before that
+// slot, and all that waits for it behind it.
+struct DueStep {
+  Clock::Slot slot = 0;
+  Op op;
+};
+
 struct SegmentRounds {
   std::vector<RoundName> rounds;
+  std::vector<DueStep> steps;
   std::vector<DueUpdate> updates;  // of all windows but the last, whose update ends the segment
 };
 
@@ -35,6 +43,7 @@ SegmentRounds rounds_of(const Segment& segment, const Clock& clock) {
     for (int round = 0; round < static_cast<int>(work.rounds.size()); ++round) {
       all.rounds.push_back({work.window, round, work.rounds[round]});
     }
+    if (work.step) all.steps.push_back({clock.round_length() * std::ssize(all.rounds), *work.step});
     if (work.window == segment.back().window) break;
     all.updates.push_back({clock.update(static_cast<std::int64_t>(all.rounds.size())), work.window});
   }
@@ -70,8 +79,10 @@ std::vector<Op> order_of(const std::vector<Turn>& turns, const SegmentRounds& se
   std::vector<Op> ops;
   ops.reserve(segment.rounds.size() * turns.size() + segment.updates.size());
   auto update = segment.updates.begin();
+  auto step = segment.steps.begin();
   const Clock::Slot end = clock.update(static_cast<std::int64_t>(segment.rounds.size())) + 1;
   for (Clock::Slot slot = 0; slot < end; ++slot) {
+    for (; step != segment.steps.end() && step->slot <= slot; ++step) ops.push_back(step->op);
     for (; update != segment.updates.end() && update->slot < slot; ++update) ops.push_back(update_of(update->window));
     const Turn& turn = turns[slot % clock.round_length()];
     const Clock::Slot round = (slot - turn.first) / clock.round_length();
@@ -80,6 +91,7 @@ std::vector<Op> order_of(const std::vector<Turn>& turns, const SegmentRounds& se
     if (turn.pipeline >= name.minibatches) continue;
     ops.push_back({turn.kind, turn.stage, turn.pipeline, name.round, name.window});
   }
+  for (; step != segment.steps.end(); ++step) ops.push_back(step->op);
   for (; update != segment.updates.end(); ++update) ops.push_back(update_of(update->window));
   return ops;
 }

@@ -19,6 +19,9 @@ std::vector<Mark> marks_of(const Schedule& schedule) {
     const WindowSlice& slice = schedule.slices[index];
     const int last_round = schedule.rounds_in(slice) - 1;
     if (last_round < 0) continue;
+    if (const auto round = schedule.provisional_round(slice.window)) {
+      marks.push_back({OpKind::kProvisional, index, *round});
+    }
     // A cut after a window's last round is the live checkpoint of the update that follows, so it needs no capture.
     for (int round = every - 1; every > 0 && round < last_round; round += every) {
       if (round + 1 >= schedule.rounds_before_cut(slice.window)) marks.push_back({OpKind::kCapture, index, round});
@@ -64,16 +67,21 @@ struct Placed {
 std::vector<Placed> collectives_of(const Schedule& schedule, int device, const std::vector<Op>& ops) {
   const LastBackwards last(schedule, ops);
   const bool captures_wait = !is_clockwork(schedule.request.kind);
+  const auto waits_for_its_turn = [&](OpKind kind) {
+    return kind == OpKind::kStartReduce || (kind == OpKind::kCapture && captures_wait);
+  };
   const std::vector<int>& stages = schedule.placement.stages_on(device);
   std::vector<Placed> all;
   int earliest = 0;
   for (const Mark& mark : marks_of(schedule)) {
-    const bool capture = mark.kind == OpKind::kCapture;
+    const bool is_copy = mark.kind != OpKind::kStartReduce;
     for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
       const int own = last.at(mark.slice, mark.round, *stage) + 1;
-      earliest = std::max(earliest, own);
-      all.push_back({captures_wait || !capture ? earliest : own,
-                     {mark.kind, *stage, 0, capture ? mark.round : 0, schedule.slices[mark.slice].window}});
+      const bool waits = waits_for_its_turn(mark.kind);
+      // A later turn of this device must not be put off by a copy that waits for none.
+      if (mark.kind != OpKind::kProvisional) earliest = std::max(earliest, own);
+      all.push_back({waits ? earliest : own,
+                     {mark.kind, *stage, 0, is_copy ? mark.round : 0, schedule.slices[mark.slice].window}});
     }
   }
   std::stable_sort(all.begin(), all.end(), [](const Placed& a, const Placed& b) { return a.place < b.place; });

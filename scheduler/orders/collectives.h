@@ -16,6 +16,8 @@ namespace everstep::scheduler {
 // Where a device does not run its backwards in the order of their rounds (clockwork with 1 < P < D/2), a capture cannot
 // wait for its turn: its chunk may run a backward of the next round meanwhile. There a capture stands behind its
 // chunk's own last backward. It copies the gradient at once, and only its reduce waits until it is its turn.
+//
+// So does a copy for the provisional step, in all kinds: its sums have links of their own.
 std::vector<Op> with_collectives(const Schedule& schedule, int device, const std::vector<Op>& ops);
 
 }  // namespace everstep::scheduler

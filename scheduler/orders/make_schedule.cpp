@@ -36,6 +36,9 @@ std::vector<Segment> segments_of(const Schedule& schedule, int group) {
     // already run a part of the order that the stopped schedule has.
     const WindowSlice whole{slice.window, slice.first, schedule.request.window, true};
     WindowWork work{slice.window, {}};
+    if (const auto round = provisional_round(schedule.request, slice.first)) {
+      work.step = trial_step_of(slice.window, *round);
+    }
     for (int round = 0; round < schedule.rounds_in(whole); ++round) {
       work.rounds.push_back(schedule.minibatches_in(whole, round, group));
     }
@@ -79,7 +82,7 @@ Result<Schedule> make_schedule(const ScheduleRequest& request) {
       for (int device = 0; device < request.depth; ++device) {
         if (!complete) {
           std::erase_if(orders[device], [&](const Op& op) {
-            return is_compute(op) && op.round >= schedule.rounds_in(schedule.slice_of(op));
+            return op.kind != OpKind::kUpdate && op.round >= schedule.rounds_in(schedule.slice_of(op));
           });
         }
         lists[device].insert(lists[device].end(), orders[device].begin(), orders[device].end());

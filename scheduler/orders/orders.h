@@ -3,14 +3,15 @@
 #include <cstdint>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "scheduler/op.h"
 #include "scheduler/placement.h"
 
 // The generators behind make_schedule: one function per schedule, one file each. They decide the order of forwards,
-// backwards and the updates *inside* a segment; make_schedule adds the update at a segment's end, the reduces and the
-// captures, which follow one rule for every kind.
+// backwards, trial steps and the updates *inside* a segment; make_schedule adds the update at a segment's end, the
+// reduces and the captures, which follow one rule for every kind.
 //
 // A minibatch that does not exist (partial last round) is left out of the order made for a full round. Leaving out all
 // ops of a minibatch keeps an order free of deadlock and keeps links in order, since ops of other minibatches never
@@ -22,6 +23,7 @@ namespace everstep::scheduler {
 struct WindowWork {
   std::int64_t window = 0;
   std::vector<int> rounds;
+  std::optional<Op> step{};  // kTrialStep, where the window has a provisional step
 
   int minibatches() const { return std::accumulate(rounds.begin(), rounds.end(), 0); }
 };

@@ -40,16 +40,17 @@ TEST(ClockworkPlanner, HasAFastPlanForEveryNumberOfWorkers) {
   }
 }
 
-TEST(ClockworkPlanner, DoesNotChooseWhatMustBeAskedFor) {
-  EXPECT_FALSE(is_chosen_unasked(ScheduleKind::kPipedream2bw));
-  for (int count = 1; count <= 12; ++count) {
-    for (const bool synchronous : {false, true}) {
-      PlanOptions options;
-      options.window = 48;
-      options.synchronous = synchronous;
-      const auto report = plan(split_profile(even_profile(16)), crew(count), options);
-      for (const Candidate& candidate : report->candidates) EXPECT_TRUE(is_chosen_unasked(candidate.kind)) << count;
-    }
+// Nobody has to ask for it, at any number of workers.
+TEST(ClockworkPlanner, ChoosesItUnaskedForEqualBlocks) {
+  for (int count = 2; count <= 12; ++count) {
+    PlanOptions options;
+    options.window = 48;
+    options.width = 1;
+    const auto report = plan(split_profile(even_profile(24)), crew(count), options);
+    EXPECT_EQ(report->plan.kind, ScheduleKind::kClockwork) << count << ": " << report->reason;
+    options.synchronous = true;
+    const auto drained = plan(split_profile(even_profile(24)), crew(count), options);
+    for (const Candidate& candidate : drained->candidates) EXPECT_FALSE(is_asynchronous(candidate.kind)) << count;
   }
 }
 
@@ -129,6 +130,25 @@ TEST(ClockworkPlanner, PutsUpdatesOffWhereThatHidesAReduce) {
   EXPECT_EQ(plan(profile, crew(16), options)->plan.lag, 0);
 }
 
+TEST(ClockworkPlanner, PutsUpdatesOffAsFarAsItIsAskedTo) {
+  const ModelProfile profile = split_profile(even_profile(8, 1'000'000, 40'000'000));
+  PlanOptions options = asked_for(ScheduleKind::kClockwork, 64);
+  options.depth = 8;
+  for (const int lag : {0, 3, 8}) {
+    options.lag = lag;
+    EXPECT_EQ(plan(profile, crew(8), options)->plan.lag, lag);
+  }
+  options.lag = 1000;
+  const auto latest = plan(profile, crew(8), options);
+  EXPECT_EQ(latest->plan.lag, 8) << "at most the depth";
+  EXPECT_TRUE(make_schedule(request_of(latest->plan, 0, 3)).ok());
+  options.hardware.link_bytes_per_second = std::int64_t{1} << 44;  // so that four pipelines are as fast as one
+  options.hardware.memory_bytes = plan(profile, crew(8), options)->chosen.peak_bytes - 1;
+  EXPECT_EQ(plan(profile, crew(8), options)->plan.lag, 0) << "there is no room for second buffers";
+  options.lag = -1;
+  EXPECT_THAT(plan(profile, crew(8), options).error().message, HasSubstr("lag"));
+}
+
 TEST(ClockworkPlanner, CountsActivationsUntilTheGradientsOfWeightsAndSecondBuffers) {
   ModelProfile profile = split_profile(even_profile(8, 1'000'000, 0));
   for (BlockProfile& block : profile.blocks) block.activation_bytes = 1000;
@@ -169,6 +189,49 @@ TEST(ModelShape, PutsOffTheGradientsOfAllWeightsButTheHeads) {
     EXPECT_GT(share, 0.4);
     EXPECT_LT(share, 0.5);
   }
+}
+
+// ---- provisional steps ----
+
+TEST(ProvisionalPlanner, TakesOneThatIsHiddenAndCountsItsMemory) {
+  const ModelProfile profile = split_profile(even_profile(24));
+  for (const ScheduleKind kind : {ScheduleKind::kClockwork, ScheduleKind::kAmdp}) {
+    PlanOptions options = asked_for(kind, 64);
+    options.depth = 4;
+    const PlanReport without = plan(profile, crew(4), options).value();
+    EXPECT_EQ(without.plan.provisional, 0);
+    options.provisional = ProvisionalWish::kAuto;
+    const PlanReport with = plan(profile, crew(4), options).value();
+    ASSERT_GT(with.plan.provisional, 0);
+    EXPECT_LE(static_cast<double>(with.chosen.window_time),
+              kProvisionalTolerance * static_cast<double>(without.chosen.window_time));
+    EXPECT_GT(with.chosen.peak_bytes, without.chosen.peak_bytes);
+    EXPECT_TRUE(std::ranges::find(with.candidates, with.chosen) != with.candidates.end());
+    const auto schedule = make_schedule(request_of(with.plan, 3, 3));
+    ASSERT_TRUE(schedule.ok()) << schedule.error();
+    EXPECT_TRUE(validate(*schedule).ok());
+  }
+}
+
+TEST(ProvisionalPlanner, LeavesItOutWhereWindowsAreSmallAndNeverRefusesAPlanForIt) {
+  const ModelProfile profile = split_profile(even_profile(24));
+  for (const ProvisionalWish wish : {ProvisionalWish::kAuto, ProvisionalWish::kOn}) {
+    PlanOptions options = asked_for(ScheduleKind::kAmdp, 4);
+    options.depth = 4;
+    options.provisional = wish;
+    EXPECT_EQ(plan(profile, crew(4), options).value().plan.provisional, 0) << "one round";
+    options = asked_for(ScheduleKind::kOneFOneB, 16);
+    options.provisional = wish;
+    EXPECT_EQ(plan(profile, crew(4), options).value().plan.provisional, 0) << "synchronous";
+  }
+  // Five rounds of one minibatch: at depth 3 a third of them is summed in time.
+  PlanOptions options = asked_for(ScheduleKind::kClockwork, 5);
+  options.depth = 3;
+  options.width = 1;
+  options.provisional = ProvisionalWish::kOn;
+  EXPECT_GT(plan(profile, crew(3), options).value().plan.provisional, 0);
+  options.window = 3;
+  EXPECT_EQ(plan(profile, crew(3), options).value().plan.provisional, 0);
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ struct FixedCosts {
   MessageCost message(int, int, const Op&) const { return link; }
   Tick reduce(int) const { return reduce_cost; }
   Tick update() const { return update_cost; }
+  Tick provisional() const { return reduce_cost + update_cost; }
 };
 
 OpSpan span_of(const Schedule& schedule, const Execution& execution, int worker, const Op& op) {

@@ -131,7 +131,7 @@ class TickByTick {
       times_.spans[worker].push_back({now_, now_});
       return true;
     }
-    if (self.left.size() >= 2 && !self.at_update) return run_oldest(worker);
+    if (self.left.size() >= (schedule_.depth() == 1 ? 1U : 2U) && !self.at_update) return run_oldest(worker);
     if (op->kind == OpKind::kUpdate) return update(worker, *op, fills_the_wait);
     if (!has_come(worker, *op)) return run_oldest(worker);
     start(worker, *op);

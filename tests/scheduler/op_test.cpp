@@ -19,10 +19,10 @@ rc::Gen<Op> any_op() {
     const auto window = rc::gen::oneOf(rc::gen::inRange<std::int64_t>(0, 100), rc::gen::nonNegative<std::int64_t>());
     Op op;
     op.kind = *rc::gen::element(OpKind::kForward, OpKind::kBackward, OpKind::kStartReduce, OpKind::kCapture,
-                                OpKind::kUpdate, OpKind::kBackwardWeights);
+                                OpKind::kUpdate, OpKind::kBackwardWeights, OpKind::kProvisional, OpKind::kTrialStep);
     op.window = *window;
-    if (op.kind != OpKind::kUpdate) op.stage = *number;
-    if (is_of_minibatch(op) || op.kind == OpKind::kCapture) op.round = *number;
+    if (op.kind != OpKind::kUpdate && op.kind != OpKind::kTrialStep) op.stage = *number;
+    if (op.kind != OpKind::kUpdate && op.kind != OpKind::kStartReduce) op.round = *number;
     if (is_of_minibatch(op)) op.minibatch = *number;
     return op;
   });
@@ -34,6 +34,8 @@ TEST(Op, IsWrittenAsOneToken) {
   EXPECT_EQ(to_string(weights_of(Op{OpKind::kBackward, 2, 3, 1, 0})), "W0.1.3@2");
   EXPECT_EQ(to_string(Op{OpKind::kStartReduce, 2, 0, 0, 5}), "R5@2");
   EXPECT_EQ(to_string(Op{OpKind::kCapture, 2, 0, 1, 0}), "C0.1@2");
+  EXPECT_EQ(to_string(Op{OpKind::kProvisional, 2, 0, 1, 0}), "P0.1@2");
+  EXPECT_EQ(to_string(trial_step_of(3, 1)), "T3.1");
   EXPECT_EQ(to_string(update_of(9)), "U9");
 }
 

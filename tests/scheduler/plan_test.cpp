@@ -1,6 +1,7 @@
 #include "scheduler/plan.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -30,6 +31,36 @@ Plan seated(Plan plan, const ModelProfile& profile, const std::vector<WorkerInfo
 std::vector<WorkerInfo> without(std::vector<WorkerInfo> workers, std::size_t index) {
   workers.erase(workers.begin() + static_cast<std::ptrdiff_t>(index));
   return workers;
+}
+
+// A record that is not honest may say anything.
+TEST(CheckPlan, RefusesWhatNoScheduleCanBeMadeFrom) {
+  const Plan good = seated(shaped(ScheduleKind::kClockwork, 4, 2, {0, 2, 4, 6, 8}), even_profile(8), crew(8));
+  ASSERT_TRUE(check(good)) << check(good).error();
+  const auto refused = [&](int Plan::*field, int value) {
+    Plan plan = good;
+    plan.*field = value;
+    return !check(plan).ok();
+  };
+  int largest = 0;
+  while (!refused(&Plan::lag, largest + 1)) ++largest;
+  EXPECT_GT(largest, 0);
+  Plan latest = good;
+  latest.lag = largest;
+  EXPECT_TRUE(make_schedule(request_of(latest, 0, 3)).ok());
+  ++latest.lag;
+  EXPECT_FALSE(make_schedule(request_of(latest, 0, 3)).ok());
+  EXPECT_TRUE(refused(&Plan::lag, std::numeric_limits<int>::max()));
+  EXPECT_TRUE(refused(&Plan::lag, -1));
+  EXPECT_TRUE(refused(&Plan::pipelines, 3));
+  EXPECT_TRUE(refused(&Plan::window, 7));
+  EXPECT_TRUE(refused(&Plan::preload, 3));
+  EXPECT_TRUE(refused(&Plan::depth, std::numeric_limits<int>::max()));
+  Plan drained = good;
+  drained.kind = ScheduleKind::kClockworkSync;
+  EXPECT_TRUE(check(drained).ok());
+  drained.lag = 1;
+  EXPECT_FALSE(check(drained).ok()) << "its updates have nothing to wait for";
 }
 
 TEST(SeatWorkers, SeatsEachWorkerOnceAndNamesTheRestSpares) {

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "scheduler/clockwork.h"
 #include "scheduler/estimate.h"
 #include "scheduler/guards.h"
 #include "scheduler/validate.h"
@@ -13,6 +17,60 @@
 
 namespace everstep::scheduler {
 namespace {
+
+// Kinds with numbers of pipelines (0: the usual one). Of each list only the first that fits counts.
+using Ways = std::vector<std::vector<std::pair<ScheduleKind, int>>>;
+
+Ways all_ways(int depth, const PlanOptions& options) {
+  Ways ways{{{ScheduleKind::kOneFOneB, 0}}};
+  if (depth % 2 == 0) ways.push_back({{ScheduleKind::kTwoDirections, 0}});
+  if (is_amdp_depth(depth)) ways = {{{ScheduleKind::kAmdp, 0}, {ScheduleKind::kOneFOneB, 0}}};
+  if (!options.clockwork || depth == 1) return ways;
+  ways.emplace_back();
+  ways.emplace_back();
+  for (const int pipelines : clockwork_pipelines(depth)) {
+    (ways.end() - 2)->emplace_back(ScheduleKind::kClockwork, pipelines);
+    if (options.window % pipelines == 0) ways.back().emplace_back(ScheduleKind::kClockwork, pipelines);
+  }
+  ways.push_back({{ScheduleKind::kClockwork, 1}});
+  return ways;
+}
+
+std::vector<PlanShape> all_shapes(int depth, const ModelProfile& profile, const PlanOptions& options) {
+  std::vector<PlanShape> shapes;
+  for (const auto& preferred : all_ways(depth, options)) {
+    for (const auto& [kind, pipelines] : preferred) {
+      const auto placement = Placement::make(kind, depth, 1, pipelines);
+      shapes.push_back(make_shape(profile, options.hardware, kind, *placement));
+      if (shapes.back().largest_peak() <= options.hardware.memory_bytes) break;
+      shapes.pop_back();
+    }
+  }
+  return shapes;
+}
+
+// In clockwork with the update where it can be at the soonest, D slots later if that gains more than 1 %, or one slot
+// later if that gains as much.
+std::pair<PlanShape, SteadyState> with_the_best_lag(const PlanShape& shape, int width, const ModelProfile& profile,
+                                                    const PlanOptions& options) {
+  const auto timed = [&](const PlanShape& one) {
+    return std::pair(one, window_time(profile, options.hardware, one, options.window, width, options.preload));
+  };
+  const auto at_once = timed(shape);
+  if (shape.kind != ScheduleKind::kClockwork) return at_once;
+  const int depth = shape.placement.depth();
+  const int latest = std::min(depth, Clock(depth, shape.placement.pipelines()).largest_lag(options.window, width));
+  const auto gains = [](const auto& late, const auto& soon) {
+    return static_cast<double>(soon.second.window) > 1.01 * static_cast<double>(late.second.window);
+  };
+  const auto at_lag = [&](int lag) { return timed(with_lag(profile, options.hardware, shape, lag)); };
+  const auto fits = [&](const auto& one) { return one.first.largest_peak() <= options.hardware.memory_bytes; };
+  if (latest < 1) return at_once;
+  const auto late = at_lag(latest);
+  if (!fits(late) || !gains(late, at_once)) return at_once;
+  const auto sooner = at_lag(1);
+  return fits(sooner) && !gains(late, sooner) ? sooner : late;
+}
 
 // A planner that tries everything: no bounds, no classes of widths, no early end.
 std::optional<Candidate> plan_by_trying_everything(const ModelProfile& profile, const std::vector<WorkerInfo>& workers,
@@ -27,28 +85,19 @@ std::optional<Candidate> plan_by_trying_everything(const ModelProfile& profile, 
   int fewest = 1 << 30;
   const int count = static_cast<int>(workers.size());
   for (int depth = 1; depth <= std::min<int>(count, static_cast<int>(profile.blocks.size())); ++depth) {
-    std::vector<ScheduleKind> kinds{ScheduleKind::kOneFOneB};
-    if (depth % 2 == 0) kinds.push_back(ScheduleKind::kTwoDirections);
-    if (is_amdp_depth(depth)) {
-      kinds = {ScheduleKind::kAmdp};
-      const auto placement = Placement::make(ScheduleKind::kAmdp, depth);
-      const PlanShape half_a_model = make_shape(profile, options.hardware, ScheduleKind::kAmdp, *placement);
-      if (half_a_model.largest_peak() > options.hardware.memory_bytes) kinds = {ScheduleKind::kOneFOneB};
-    }
-    for (const ScheduleKind kind : kinds) {
-      const PlanShape shape = make_shape(profile, options.hardware, kind, *Placement::make(kind, depth));
-      if (shape.largest_peak() > options.hardware.memory_bytes) continue;
+    for (const PlanShape& plain : all_shapes(depth, profile, options)) {
       for (int width = 1; depth * width <= std::min(count, options.window); ++width) {
-        const SteadyState steady =
-            window_time(profile, options.hardware, shape, options.window, width, options.preload);
+        const auto [shape, steady] = with_the_best_lag(plain, width, profile, options);
         Tried tried;
-        tried.plan.kind = kind;
+        tried.plan.kind = shape.kind;
         tried.plan.depth = depth;
         tried.plan.pipelines = shape.placement.pipelines();
         tried.plan.width = width;
         tried.plan.cuts = shape.cuts;
-        tried.candidate.kind = kind;
+        tried.candidate.kind = shape.kind;
         tried.candidate.depth = depth;
+        tried.candidate.pipelines = tried.plan.pipelines;
+        tried.candidate.lag = shape.lag;
         tried.candidate.width = width;
         tried.candidate.window_time = steady.window;
         tried.stages = timing_model(profile, options.hardware, shape.placement, width, shape.cuts).stages;
@@ -63,8 +112,9 @@ std::optional<Candidate> plan_by_trying_everything(const ModelProfile& profile, 
   for (const Tried& tried : all) fastest = std::min(fastest, tried.candidate.window_time);
   const Plan* previous = options.previous ? &*options.previous : nullptr;
   std::optional<Candidate> best;
-  const auto rank = [](const Candidate& c) {
-    return std::tuple(*c.moved_bytes, -c.survives->workers, -c.survives->hosts, c.window_time);
+  const auto rank = [&](const Candidate& c) {
+    const bool is_crowded = options.clockwork && c.depth > 2 * c.pipelines;
+    return std::tuple(*c.moved_bytes, is_crowded, -c.survives->workers, -c.survives->hosts, c.window_time);
   };
   for (Tried& tried : all) {
     if (static_cast<double>(tried.candidate.window_time) > 1.03 * static_cast<double>(fastest)) continue;
@@ -83,33 +133,37 @@ void expect_agreement(const ModelProfile& profile, const std::vector<WorkerInfo>
   const auto expected = plan_by_trying_everything(profile, workers, options);
   ASSERT_EQ(report.ok(), expected.has_value()) << what;
   if (!expected) return;
-  EXPECT_EQ(std::tuple(report->chosen.kind, report->chosen.depth, report->chosen.width, report->chosen.window_time),
-            std::tuple(expected->kind, expected->depth, expected->width, expected->window_time))
-      << what << ": " << report->reason;
+  const auto shape = [](const Candidate& c) {
+    return std::tuple(c.kind, c.depth, c.pipelines, c.width, c.lag, c.window_time);
+  };
+  EXPECT_EQ(shape(report->chosen), shape(*expected)) << what << ": " << report->reason;
   EXPECT_EQ(report->chosen.moved_bytes, expected->moved_bytes) << what;
   EXPECT_EQ(report->chosen.survives, expected->survives) << what;
 }
 
-TEST(Planner, AgreesWithOneThatTriesEverything) {
+// By whether clockwork may be chosen.
+class PlannerAndOneThatTriesEverything : public testing::TestWithParam<bool> {};
+
+TEST_P(PlannerAndOneThatTriesEverything, Agree) {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
-    const ModelProfile profile = random_profile(6 + static_cast<int>(seed), seed);
+    const ModelProfile profile = split_profile(random_profile(6 + static_cast<int>(seed), seed));
     for (int count = 1; count <= 13; ++count) {
       PlanOptions options;
       options.window = 16 + 5 * static_cast<int>(seed);
-      options.clockwork = false;
+      options.clockwork = GetParam();
       options.hardware.memory_bytes = std::int64_t{2} << 30;
       expect_agreement(profile, crew(count, 3), options, "seed " + std::to_string(seed) + ", " + std::to_string(count));
     }
   }
 }
 
-TEST(Planner, AgreesWithOneThatTriesEverythingWhenAPlanIsRunning) {
+TEST_P(PlannerAndOneThatTriesEverything, AgreeWhenAPlanIsRunning) {
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
-    const ModelProfile profile = random_profile(8, seed);
+    const ModelProfile profile = split_profile(random_profile(8, seed));
     for (int before = 1; before <= 9; before += 2) {
       PlanOptions options;
       options.window = 24;
-      options.clockwork = false;
+      options.clockwork = GetParam();
       options.hardware.memory_bytes = std::int64_t{6} << 30;
       options.previous = plan(profile, crew(before, 2), options)->plan;
       for (int count = 1; count <= 10; ++count) {
@@ -120,6 +174,9 @@ TEST(Planner, AgreesWithOneThatTriesEverythingWhenAPlanIsRunning) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Clockwork, PlannerAndOneThatTriesEverything, testing::Bool(),
+                         [](const auto& test) { return test.param ? "Too" : "Without"; });
 
 TEST(Planner, HasAPlanForEveryNumberOfWorkersAndItsScheduleIsValid) {
   const ModelProfile profile = even_profile(20);

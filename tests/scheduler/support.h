@@ -34,6 +34,7 @@ inline std::string describe(const ScheduleRequest& request) {
   add(" preload=", request.preload);
   add(" P=", request.pipelines);
   add(" lag=", request.lag);
+  if (request.provisional > 0) add(" provisional=", request.provisional);
   add(" first=", request.first_window);
   add("+", request.first_minibatch);
   if (request.stop_after_rounds) add(" stop=", *request.stop_after_rounds);
@@ -67,7 +68,7 @@ inline void PrintTo(const OpSpan& span, std::ostream* out) { *out << span.begin 
 inline std::string short_form(const std::vector<Op>& ops) {
   std::string text;
   for (const Op& op : ops) {
-    if (op.kind == OpKind::kStartReduce || op.kind == OpKind::kCapture) continue;
+    if (closes_sum(op) || op.kind == OpKind::kTrialStep) continue;
     if (!text.empty()) text += ' ';
     if (op.kind == OpKind::kUpdate) {
       text += 'U';
@@ -88,6 +89,7 @@ struct SeededCosts {
   }
   Tick reduce(int stage) const { return draw(3, stage, 6); }
   Tick update() const { return draw(4, 0, 6); }
+  Tick provisional() const { return draw(5, 0, 12); }
 
  private:
   Tick draw(std::uint64_t use, std::int64_t index, std::uint64_t bound) const {

@@ -343,6 +343,29 @@ TEST(Timeline, OfClockworkKeepsActivationsUntilTheGradientsOfWeightsAreDone) {
   }
 }
 
+// Workers split the backwards of every kind. What the last one keeps is still there when the next op begins, unless the
+// sum that it belongs to was closed.
+TEST(Timeline, OfEveryKindKeepsWhatOneGradientOfWeightsIsMadeOf) {
+  for (const ScheduleKind kind : all_schedule_kinds()) {
+    ScheduleRequest request;
+    request.kind = kind;
+    request.depth = 4;
+    request.window = 16;
+    request.windows = 2;
+    const Schedule schedule = make_schedule(request).value();
+    TimingModel model = TimingModel::uniform(schedule.placement.stages());
+    for (StageCost& stage : model.stages) stage.activation_bytes = 100;
+    const std::vector<DeviceUse> undivided = device_uses(schedule, model);
+    for (StageCost& stage : model.stages) stage.weights_kept_bytes = 10;
+    const std::vector<DeviceUse> divided = device_uses(schedule, model);
+    for (std::size_t worker = 0; worker < divided.size(); ++worker) {
+      const std::int64_t kept = divided[worker].peak_activation_bytes - undivided[worker].peak_activation_bytes;
+      const bool is_full_before_any_backward = kind == ScheduleKind::kGpipe;
+      EXPECT_EQ(kept, is_full_before_any_backward ? 0 : 10) << to_string(kind) << " worker " << worker;
+    }
+  }
+}
+
 TEST(Timeline, OfClockworkCountsSecondGradientBuffersWhereWindowsMeet) {
   const auto gradients = [](const ScheduleRequest& request) {
     TimingModel model = TimingModel::uniform(request.depth);
