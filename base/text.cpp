@@ -51,6 +51,12 @@ std::string counted(std::int64_t count, std::string_view one, std::string_view m
   return grouped(count) + " " + std::string(count == 1 ? one : many);
 }
 
+std::string_view last_line(std::string_view text) {
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  const std::size_t before = text.rfind('\n');
+  return before == std::string_view::npos ? text : text.substr(before + 1);
+}
+
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r";
   const std::size_t first = text.find_first_not_of(kBlanks);

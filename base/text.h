@@ -26,6 +26,9 @@ std::string counted(std::int64_t count, std::string_view one, std::string_view m
 // The text without blanks, tabs and carriage returns at its ends.
 std::string_view trimmed(std::string_view text);
 
+// The last line that is not empty; empty if there is none.
+std::string_view last_line(std::string_view text);
+
 // The number that the whole text spells; no blanks, no sign but '-', no unit.
 template <typename Number>
 std::optional<Number> parse_number(std::string_view text) {

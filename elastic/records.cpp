@@ -68,6 +68,7 @@ void describe(auto& fields, Of<scheduler::Plan> auto& plan) {
   fields.field("window", plan.window);
   fields.field("preload", plan.preload);
   fields.field("lag", plan.lag);
+  fields.field("provisional", plan.provisional);
   fields.numbers("cuts", plan.cuts);
   fields.list("worker", plan.workers);
   fields.list("spare", plan.spares);

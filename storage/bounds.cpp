@@ -10,6 +10,11 @@ Status check_range(std::string_view what, std::int64_t value, std::int64_t min, 
                           " to " + std::to_string(max));
 }
 
+Status check_clip_scale(double scale) {
+  if (scale > 0 && scale <= 1) return {};
+  return invalid_argument("clip_scale is not in (0, 1]");
+}
+
 Status check_name(std::string_view what, std::string_view text, std::size_t longest) {
   const bool printable = std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
   if (!text.empty() && text.size() <= longest && printable) return {};

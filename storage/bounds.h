@@ -16,7 +16,7 @@ inline constexpr std::int64_t kMostVersions = std::int64_t{1} << 40;
 inline constexpr int kLargestWindow = 1 << 20;
 inline constexpr std::int64_t kLastPosition = kMostVersions * kLargestWindow;
 inline constexpr int kMostBlocks = 100'000;
-inline constexpr int kKindsOfState = 4;
+inline constexpr int kKindsOfState = 5;
 inline constexpr std::size_t kMostTensorsPerFile = 4096;
 inline constexpr std::size_t kMostSettings = 10'000;
 inline constexpr std::size_t kMostListedWindows = 10'000'000;  // flushed or skipped
@@ -27,6 +27,9 @@ inline constexpr std::uint64_t kLargestFile = std::uint64_t{1} << 44;
 
 // "depth is 0, expected 1 to 100000".
 Status check_range(std::string_view what, std::int64_t value, std::int64_t min, std::int64_t max);
+
+// What a gradient may have been multiplied by: more than 0, at most 1.
+Status check_clip_scale(double scale);
 
 // 1 … `longest` printable ASCII characters.
 Status check_name(std::string_view what, std::string_view text, std::size_t longest = kLongestName);

@@ -27,6 +27,9 @@ Status check_entry(const LedgerEntry& entry, Position expected, int window) {
   if (entry.norm_limit < 0 || (entry.norm_limit > 0 && !entry.skipped)) {
     return invalid_argument(place + ": a limit of the gradient's norm without a window that was skipped for it");
   }
+  if (entry.provisional && entry.flushed) {
+    return invalid_argument(place + ": a window that began drained began on no provisional weights");
+  }
   if (const Status status = check_name("plan", entry.plan, kLongestPlan); !status) {
     return invalid_argument(place + ": " + status.error().message);
   }

@@ -23,6 +23,7 @@ struct LedgerEntry {
   std::vector<double> losses;   // one per minibatch
   std::vector<int> left_out{};  // minibatches of [first, end) that were not run, ascending: consumed, with a loss of 0
   double norm_limit = 0;        // skipped because its gradient's norm was above this; 0: because it was not finite
+  bool provisional = false;     // until the update before, the window ran on provisional weights
 
   bool operator==(const LedgerEntry&) const = default;
 };

@@ -9,7 +9,7 @@
 namespace everstep::storage {
 namespace {
 
-constexpr std::array<std::string_view, 4> kKindNames = {"weights", "previous", "optimizer", "gradients"};
+constexpr std::array<std::string_view, 5> kKindNames = {"weights", "previous", "optimizer", "gradients", "provisional"};
 
 constexpr std::size_t kHalf = 8;  // digits of 32 bits
 

@@ -18,13 +18,14 @@ inline constexpr int kFormatVersion = 1;
 
 // What kind of state a file holds, for one block.
 enum class StateKind : std::uint8_t {
-  kWeights,    // at the checkpoint's version
-  kPrevious,   // the weights one version before: live checkpoints only
-  kOptimizer,  // both moments, and under bf16 the fp32 master
-  kGradients,  // the sums of an unfinished window: cuts inside a window only
+  kWeights,      // at the checkpoint's version
+  kPrevious,     // the weights one version before: live checkpoints only, those without kProvisional
+  kOptimizer,    // both moments, and under bf16 the fp32 master
+  kGradients,    // the sums of an unfinished window: cuts inside a window only
+  kProvisional,  // what the next window has begun on, made from the version before: live checkpoints only
 };
 
-std::string_view to_string(StateKind kind);  // "weights", "previous", "optimizer", "gradients"
+std::string_view to_string(StateKind kind);  // "weights", "previous", "optimizer", …
 std::optional<StateKind> parse_state_kind(std::string_view text);
 
 // What a checkpoint is keyed by. Two cuts inside one window are two checkpoints, and a save that is tried again has
@@ -92,6 +93,7 @@ struct StoredPlan {
   std::vector<int> cuts;  // block at which each stage starts, and the number of blocks
   int pipelines = 0;      // where the schedule has a choice; 0: it has none
   int lag = 0;            // of the update, in slots
+  int provisional = 0;    // super-rounds that its provisional step leaves out; 0: it has none
 
   bool operator==(const StoredPlan&) const = default;
 };
@@ -113,6 +115,7 @@ struct Manifest {
   Version version;  // windows applied or skipped
 
   std::int64_t applied = 0;  // updates that were not skipped: what Adam's bias correction counts
+  double clip_scale = 1;     // what the last update multiplied its gradient by; 1 if it was skipped
   StoredPlan plan;
   int blocks = 0;
   std::string accumulation = "float32";   // or "fixed48": 64-bit integers, 2^-48 each
@@ -135,6 +138,8 @@ struct Manifest {
   // Minibatches of the unfinished window that are in the gradients; 0 at a window's start.
   int minibatches_into_window() const { return static_cast<int>(name.position.value - version.value * plan.window); }
   bool has(StateKind kind) const;
+  // Whether the next window had begun: then there are the weights that it has begun on.
+  bool is_live() const { return has(StateKind::kPrevious) || has(StateKind::kProvisional); }
   const FileRecord* find(int block, StateKind kind) const;
   std::uint64_t bytes() const;  // of all files
 

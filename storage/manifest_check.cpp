@@ -18,6 +18,7 @@ Status check_plan(const StoredPlan& plan, int blocks) {
   EVERSTEP_TRY(check_range("plan.preload", plan.preload, 0, kMostWorkers));
   EVERSTEP_TRY(check_range("plan.pipelines", plan.pipelines, 0, kMostWorkers));
   EVERSTEP_TRY(check_range("plan.lag", plan.lag, 0, plan.pipelines > 0 ? kMostWorkers : 0));
+  EVERSTEP_TRY(check_range("plan.provisional", plan.provisional, 0, kMostWorkers));
   const bool rising = std::ranges::adjacent_find(plan.cuts, std::greater_equal<>()) == plan.cuts.end();
   if (plan.cuts.size() < 2 || plan.cuts.front() != 0 || plan.cuts.back() != blocks || !rising) {
     return invalid_argument("plan.cuts does not rise from 0 to " + std::to_string(blocks) + ", the number of blocks");
@@ -53,6 +54,7 @@ Status check_history(const Manifest& manifest) {
   const std::int64_t applied = manifest.version.value - static_cast<std::int64_t>(manifest.skipped.size());
   EVERSTEP_TRY(check_range("applied", manifest.applied, applied, applied));
 
+  EVERSTEP_TRY(check_clip_scale(manifest.clip_scale));
   const auto expected = static_cast<std::size_t>(manifest.minibatches_into_window());
   bool fits = manifest.window_losses.size() == expected;
   for (std::size_t i = 0; fits && i < expected; ++i) {

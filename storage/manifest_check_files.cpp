@@ -23,13 +23,20 @@ std::vector<StateKind> expected_kinds(const Manifest& manifest) {
   if (manifest.has(StateKind::kPrevious)) kinds.push_back(StateKind::kPrevious);
   kinds.push_back(StateKind::kOptimizer);
   if (manifest.minibatches_into_window() > 0) kinds.push_back(StateKind::kGradients);
+  if (manifest.has(StateKind::kProvisional)) kinds.push_back(StateKind::kProvisional);
   return kinds;
 }
 
 // The files are exactly those of every block and expected kind, in this order.
 Status check_presence(const Manifest& manifest) {
-  if (manifest.has(StateKind::kPrevious) && manifest.minibatches_into_window() > 0) {
+  if (manifest.is_live() && manifest.minibatches_into_window() > 0) {
     return invalid_argument("there are previous weights inside a window: they are needed at its start only");
+  }
+  if (manifest.has(StateKind::kPrevious) && manifest.has(StateKind::kProvisional)) {
+    return invalid_argument("there are previous and provisional weights: a window begins on one of them");
+  }
+  if (manifest.has(StateKind::kProvisional) && manifest.plan.provisional == 0) {
+    return invalid_argument("there are provisional weights of a plan that makes none");
   }
   const std::vector<StateKind> kinds = expected_kinds(manifest);
   std::size_t next = 0;
@@ -47,7 +54,8 @@ Status check_presence(const Manifest& manifest) {
 }
 
 Status check_version(const Manifest& manifest, const FileRecord& file) {
-  const std::int64_t expected = manifest.version.value - (file.kind == StateKind::kPrevious ? 1 : 0);
+  const bool is_of_before = file.kind == StateKind::kPrevious || file.kind == StateKind::kProvisional;
+  const std::int64_t expected = manifest.version.value - (is_of_before ? 1 : 0);
   if (expected >= 0 && file.version.value == expected) return {};
   return about(file, "has version " + std::to_string(file.version.value) + ", expected " + std::to_string(expected));
 }

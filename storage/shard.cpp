@@ -29,6 +29,7 @@ Status check(const Shard& shard) {
   EVERSTEP_TRY(check_bounds(shard.name));
   EVERSTEP_TRY(check_range("version", shard.version.value, 0, kMostVersions));
   EVERSTEP_TRY(check_range("applied", shard.applied, 0, shard.version.value));
+  EVERSTEP_TRY(check_clip_scale(shard.clip_scale));
   for (const FileRecord& file : shard.files) {
     EVERSTEP_TRY(check_range("block", file.block, 0, kMostBlocks - 1));
     EVERSTEP_TRY(check_bounds(file.written_by));

@@ -19,7 +19,9 @@ struct Shard {
   CheckpointName name;
   Version version;                        // of the weights, on all workers
   std::int64_t applied = 0;               // updates that were not skipped
+  double clip_scale = 1;                  // what the last update multiplied its gradient by
   bool began_drained = false;             // the unfinished window, inside a window only
+  bool began_provisional = false;         // the same; on provisional weights
   std::optional<double> validation_loss;  // of this very state, if it was measured
   std::vector<FileRecord> files;          // written now, or taken over from the checkpoint before
   std::vector<StoredLoss> window_losses;  // of the unfinished window's minibatches that ended on this worker

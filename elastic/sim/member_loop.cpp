@@ -84,8 +84,8 @@ CoordinatorOptions MemberLoop::coordinator_options() const {
   options.death_debounce = 50 * kMillisecond;
   options.prepare_limit = 10 * kSecond;
   options.held_limit = 2 * kSecond;
-  options.plan = [redundancy = world.job.redundancy](const auto& workers, const auto* previous) {
-    return plan_for(workers, previous, redundancy);
+  options.plan = [&job = world.job](const auto& workers, const auto* previous) {
+    return plan_for(workers, previous, job.redundancy, job.schedule);
   };
   options.nonce = [&world] { return static_cast<std::uint32_t>(world.dice().bits()); };
   return options;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "elastic/sim/stand_in.h"
+#include "scheduler/clockwork.h"
 
 namespace everstep::elastic::sim {
 namespace {
@@ -24,11 +25,13 @@ void place_guards(scheduler::Plan& plan, int redundancy) {
 }  // namespace
 
 Result<scheduler::Plan> plan_for(const std::vector<scheduler::WorkerInfo>& workers, const scheduler::Plan* previous,
-                                 int redundancy) {
+                                 int redundancy, scheduler::ScheduleKind kind) {
   if (workers.empty()) return invalid_argument("there is nobody to plan for");
   scheduler::Plan plan;
+  plan.kind = kind;
   plan.window = kWindow;
   plan.depth = depth_for(static_cast<int>(workers.size()));
+  plan.pipelines = is_clockwork(kind) ? scheduler::usual_clockwork_pipelines(plan.depth) : 1;
   plan.width = std::min(static_cast<int>(workers.size()), kWindow) / plan.depth;
   for (int stage = 0; stage <= plan.depth; ++stage) plan.cuts.push_back(stage * kBlocks / plan.depth);
   std::vector<WorkerId> seated;

@@ -42,11 +42,12 @@ void Run::finish_round() {
   }
 }
 
-// Group g takes [gD, (g+1)D) of the round; the last stage knows the losses.
+// Group g takes [gR, (g+1)R) of the super-round, where R is the size of a round; the last stage knows the losses.
 void Run::compute(std::int64_t from, std::int64_t to) {
   Process& process = self_.process();
-  const std::int64_t first = std::min(to, from + std::int64_t{group()} * plan().depth);
-  const std::int64_t end = std::min(to, first + plan().depth);
+  const int size = round_size(request_of(plan()));
+  const std::int64_t first = std::min(to, from + std::int64_t{group()} * size);
+  const std::int64_t end = std::min(to, first + size);
   for (std::int64_t position = first; position < end; ++position) {
     if (is_blank(position)) continue;
     Consumed minibatch{position, position};

@@ -18,7 +18,9 @@ constexpr std::uint64_t kMostEvents = 20'000'000;
 class Simulation {
  public:
   explicit Simulation(const SimulationOptions& options)
-      : world_(options.seed, options.mutation, options.trace), dice_(options.seed, 3) {}
+      : world_(options.seed, options.mutation, options.trace), dice_(options.seed, 3) {
+    world_.job.schedule = options.schedule;
+  }
 
   SimulationReport run() {
     set_up();

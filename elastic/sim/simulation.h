@@ -8,13 +8,15 @@
 #include "base/tick.h"
 #include "elastic/sim/fault.h"
 #include "elastic/sim/mutation.h"
+#include "scheduler/placement.h"
 
 namespace everstep::elastic::sim {
 
 struct SimulationOptions {
   std::uint64_t seed = 0;
   Mutation mutation = Mutation::kNone;
-  std::function<void(const std::string& line)> trace{};  // one line per event; nothing: none is made
+  scheduler::ScheduleKind schedule = scheduler::ScheduleKind::kClockwork;  // of all plans; or kOneFOneB
+  std::function<void(const std::string& line)> trace{};                    // one line per event; nothing: none is made
 };
 
 // What came of one seed. The same options give the same report.

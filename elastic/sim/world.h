@@ -18,6 +18,7 @@
 #include "elastic/sim/oracle.h"
 #include "elastic/sim/store.h"
 #include "elastic/sim/traps.h"
+#include "scheduler/placement.h"
 
 namespace everstep::elastic::sim {
 
@@ -49,6 +50,7 @@ struct JobSettings {
   Generation first_generation{1};
   Tick lease_ttl = 5 * kSecond;
   Tick round_time = 150 * kMillisecond;
+  scheduler::ScheduleKind schedule = scheduler::ScheduleKind::kClockwork;
 };
 
 struct Violation {

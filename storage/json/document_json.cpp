@@ -1,5 +1,6 @@
 #include "storage/json/document_json.h"
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 
@@ -44,17 +45,28 @@ Head read_head(const JsonReader& document, std::optional<Error>& complaint) {
 // What earlier programs could not read, because a plan or an entry of the ledger has members that they do not know,
 // says so.
 constexpr int kSecondFormat = 2;
+// The same of what provisional steps need.
+constexpr int kThirdFormat = 3;
 
 int newest_format(std::string_view kind) {
-  return kind == "ledger" || kind == "shard" || kind == "manifest" ? kSecondFormat : kFormatVersion;
+  return kind == "ledger" || kind == "shard" || kind == "manifest" ? kThirdFormat : kFormatVersion;
+}
+
+int format_of_entries(const std::vector<LedgerEntry>& entries) {
+  if (std::ranges::any_of(entries, &LedgerEntry::provisional)) return kThirdFormat;
+  return needs_second_format(entries) ? kSecondFormat : kFormatVersion;
 }
 
 int format_of(const auto& /*document*/) { return kFormatVersion; }
-int format_of(const LedgerSegment& segment) {
-  return needs_second_format(segment.entries) ? kSecondFormat : kFormatVersion;
+int format_of(const LedgerSegment& segment) { return format_of_entries(segment.entries); }
+int format_of(const Manifest& manifest) {
+  if (manifest.clip_scale != 1 || manifest.plan.provisional > 0) return kThirdFormat;
+  return manifest.plan.pipelines > 0 ? kSecondFormat : kFormatVersion;
 }
-int format_of(const Manifest& manifest) { return manifest.plan.pipelines > 0 ? kSecondFormat : kFormatVersion; }
-int format_of(const Shard& shard) { return needs_second_format(shard.history) ? kSecondFormat : kFormatVersion; }
+int format_of(const Shard& shard) {
+  const bool is_third = shard.clip_scale != 1 || shard.began_provisional;
+  return is_third ? kThirdFormat : format_of_entries(shard.history);
+}
 
 template <typename Document>
 std::string encode_as(std::string_view kind, const Document& content) {

@@ -30,6 +30,7 @@ Json entry_json(const LedgerEntry& entry) {
     json.set("left_out", std::move(left_out));
   }
   if (entry.norm_limit != 0) json.set("norm_limit", to_json(entry.norm_limit));
+  if (entry.provisional) json.set("provisional", true);
   return json;
 }
 
@@ -43,7 +44,8 @@ LedgerEntry read_entry(DocumentReader& reader) {
           .skipped = reader.boolean("skipped"),
           .losses = reader.doubles("losses", kLargestWindow),
           .left_out = reader.has("left_out") ? reader.small_integers("left_out", kLargestWindow) : std::vector<int>{},
-          .norm_limit = reader.has("norm_limit") ? reader.double_or_null("norm_limit").value_or(0) : 0};
+          .norm_limit = reader.has("norm_limit") ? reader.double_or_null("norm_limit").value_or(0) : 0,
+          .provisional = reader.has("provisional") && reader.boolean("provisional")};
 }
 
 }  // namespace
@@ -57,7 +59,7 @@ std::vector<LedgerEntry> read_entries(DocumentReader& reader) {
   std::vector<LedgerEntry> entries;
   for (DocumentReader& entry : reader.objects("entries", kMostEntries,
                                               {"window", "first", "end", "generation", "plan", "flushed", "skipped",
-                                               "losses", "left_out", "norm_limit"})) {
+                                               "losses", "left_out", "norm_limit", "provisional"})) {
     entries.push_back(read_entry(entry));
     if (reader.failed()) return {};
   }

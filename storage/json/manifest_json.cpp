@@ -53,6 +53,7 @@ Json plan_json(const StoredPlan& plan) {
     json.set("pipelines", plan.pipelines);
     json.set("lag", plan.lag);
   }
+  if (plan.provisional > 0) json.set("provisional", plan.provisional);
   json.set("cuts", Json::Array(plan.cuts.begin(), plan.cuts.end()));
   return json;
 }
@@ -67,7 +68,8 @@ StoredPlan read_plan(DocumentReader reader) {
           .preload = reader.small_integer("preload", 0, kMost),
           .cuts = reader.small_integers("cuts", kMostBlocks + 1),
           .pipelines = has_choice ? reader.small_integer("pipelines", 1, kMost) : 0,
-          .lag = has_choice ? reader.small_integer("lag", 0, kMost) : 0};
+          .lag = has_choice ? reader.small_integer("lag", 0, kMost) : 0,
+          .provisional = reader.has("provisional") ? reader.small_integer("provisional", 1, kMost) : 0};
 }
 
 Json losses_json(const std::vector<StoredLoss>& losses) {
@@ -114,7 +116,7 @@ std::vector<TensorSpec> read_tensors(DocumentReader& reader) {
 
 FileRecord read_file(DocumentReader& reader) {
   return {.block = reader.small_integer("block", 0, kMostBlocks),
-          .kind = reader.parsed("kind", parse_state_kind, "weights, previous, optimizer or gradients"),
+          .kind = reader.parsed("kind", parse_state_kind, "weights, previous, optimizer, gradients or provisional"),
           .version = {reader.integer("version", 0, kMostVersions)},
           .written_by = reader.parsed("written_by", parse_checkpoint_name, "the name of a checkpoint"),
           .writer = reader.parsed("writer", parse_writer_tag, "a writer's tag"),
@@ -124,6 +126,10 @@ FileRecord read_file(DocumentReader& reader) {
 }
 
 }  // namespace
+
+double read_clip_scale(DocumentReader& reader) {
+  return reader.has("clip_scale") ? reader.double_or_null("clip_scale").value_or(0) : 1;
+}
 
 std::vector<FileRecord> read_files(DocumentReader& reader) {
   std::vector<FileRecord> files;
@@ -148,6 +154,7 @@ void add_members(const Manifest& manifest, Json& document) {
   document.set("checkpoint", to_string(manifest.name));
   document.set("version", manifest.version.value);
   document.set("applied", manifest.applied);
+  if (manifest.clip_scale != 1) document.set("clip_scale", to_json(manifest.clip_scale));
   document.set("plan", plan_json(manifest.plan));
   document.set("blocks", manifest.blocks);
   document.set("accumulation", manifest.accumulation);
@@ -167,16 +174,17 @@ void add_members(const Manifest& manifest, Json& document) {
 Manifest read_manifest(const JsonReader& document, std::optional<Error>& complaint) {
   DocumentReader reader(
       document, complaint,
-      {"document", "format",        "job",           "lineage",    "checkpoint", "version", "applied",         "plan",
-       "blocks",   "accumulation",  "window_losses", "flushed",    "skipped",    "loss",    "validation_loss", "parent",
-       "ledger",   "ledger_writer", "configuration", "provenance", "files"});
-  const DocumentReader::Members plan_members = {
-      "schedule", "depth", "chunks_per_device", "width", "window", "preload", "pipelines", "lag", "cuts"};
+      {"document", "format", "job",           "lineage",       "checkpoint", "version", "applied", "clip_scale",
+       "plan",     "blocks", "accumulation",  "window_losses", "flushed",    "skipped", "loss",    "validation_loss",
+       "parent",   "ledger", "ledger_writer", "configuration", "provenance", "files"});
+  const DocumentReader::Members plan_members = {"schedule",  "depth", "chunks_per_device", "width", "window", "preload",
+                                                "pipelines", "lag",   "provisional",       "cuts"};
   return {.job = reader.text("job", kLongestName),
           .lineage = reader.parsed("lineage", parse_hex, "16 lower-case hexadecimal digits"),
           .name = reader.parsed("checkpoint", parse_checkpoint_name, "the name of a checkpoint"),
           .version = {reader.integer("version", 0, kMostVersions)},
           .applied = reader.integer("applied", 0, kMostVersions),
+          .clip_scale = read_clip_scale(reader),
           .plan = read_plan(reader.object("plan", plan_members)),
           .blocks = reader.small_integer("blocks", 1, kMostBlocks),
           .accumulation = reader.text("accumulation", kLongestName),

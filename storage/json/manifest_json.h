@@ -17,6 +17,9 @@ Manifest read_manifest(const JsonReader& document, std::optional<Error>& complai
 
 // The records of files, and the member "files" of any document.
 Json files_json(const std::vector<FileRecord>& files);
+// 1 where a document does not name it.
+double read_clip_scale(DocumentReader& reader);
+
 std::vector<FileRecord> read_files(DocumentReader& reader);
 
 }  // namespace everstep::storage

@@ -43,7 +43,9 @@ void add_members(const Shard& shard, Json& document) {
   document.set("checkpoint", to_string(shard.name));
   document.set("version", shard.version.value);
   document.set("applied", shard.applied);
+  if (shard.clip_scale != 1) document.set("clip_scale", to_json(shard.clip_scale));
   document.set("began_drained", shard.began_drained);
+  if (shard.began_provisional) document.set("began_provisional", true);
   document.set("validation_loss", to_json(shard.validation_loss));
   add_losses(shard.window_losses, document);
   document.set("files", files_json(shard.files));
@@ -51,15 +53,18 @@ void add_members(const Shard& shard, Json& document) {
 }
 
 Shard read_shard(const JsonReader& document, std::optional<Error>& complaint) {
-  DocumentReader reader(document, complaint,
-                        {"document", "format", "job", "lineage", "checkpoint", "version", "applied", "began_drained",
-                         "validation_loss", "minibatches", "losses", "files", "entries"});
+  DocumentReader reader(
+      document, complaint,
+      {"document", "format", "job", "lineage", "checkpoint", "version", "applied", "clip_scale", "began_drained",
+       "began_provisional", "validation_loss", "minibatches", "losses", "files", "entries"});
   return {.job = reader.text("job", kLongestName),
           .lineage = reader.parsed("lineage", parse_hex, "16 lower-case hexadecimal digits"),
           .name = reader.parsed("checkpoint", parse_checkpoint_name, "the name of a checkpoint"),
           .version = {reader.integer("version", 0, kMostVersions)},
           .applied = reader.integer("applied", 0, kMostVersions),
+          .clip_scale = read_clip_scale(reader),
           .began_drained = reader.boolean("began_drained"),
+          .began_provisional = reader.has("began_provisional") && reader.boolean("began_provisional"),
           .validation_loss = reader.double_or_null("validation_loss"),
           .files = read_files(reader),
           .window_losses = read_losses(reader),

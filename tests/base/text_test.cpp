@@ -68,5 +68,12 @@ TEST(Hex, ReadsBackWhatItWrote) {
   EXPECT_EQ(parse_hex("123"), std::nullopt);
 }
 
+TEST(LastLine, IsTheLastOneThatIsNotEmpty) {
+  EXPECT_EQ(last_line("one\ntwo\n\n"), "two");
+  EXPECT_EQ(last_line("one"), "one");
+  EXPECT_EQ(last_line("\n"), "");
+  EXPECT_EQ(last_line(""), "");
+}
+
 }  // namespace
 }  // namespace everstep

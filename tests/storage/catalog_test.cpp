@@ -60,7 +60,7 @@ TEST(Catalog, ANewerFormatIsNoDamageThatIsPassedOver) {
   const CatalogEntry& newest = fixture.saved[2];
   const CatalogPorts ports = fixture.job.ports();
   std::string manifest = ports.documents.encode(newest.manifest);
-  manifest.replace(manifest.find("\"format\": 1"), 11, "\"format\": 3");
+  manifest.replace(manifest.find("\"format\": 1"), 11, "\"format\": 4");
   const std::string sealed = ports.seal.seal(manifest);
   fixture.files.replace(fixture.manifest(newest), std::as_bytes(std::span(sealed)));
   Head head = newest.head;
@@ -72,7 +72,7 @@ TEST(Catalog, ANewerFormatIsNoDamageThatIsPassedOver) {
   const auto stopped = fixture.newest_good();
   ASSERT_FALSE(stopped.ok());
   EXPECT_EQ(stopped.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_THAT(stopped.error().line(), HasSubstr("format 3, this program reads 2"));
+  EXPECT_THAT(stopped.error().line(), HasSubstr("format 4, this program reads 3"));
   EXPECT_EQ(fixture.job.catalog().prune({.keep_last = 2}, {1}).error(), stopped.error());
   EXPECT_THAT(fixture.listed(), ElementsAre(8, 4)) << "others can still be looked at";
 }

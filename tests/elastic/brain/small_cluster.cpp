@@ -10,8 +10,8 @@ WorkerId worker(std::uint64_t number) { return {{0, number}}; }
 Result<scheduler::Plan> wide_plan(const std::vector<scheduler::WorkerInfo>& workers,
                                   const scheduler::Plan* /*previous*/) {
   scheduler::Plan plan;
-  plan.window = 8;
   plan.width = static_cast<int>(workers.size());
+  plan.window = std::max(8, plan.width);
   plan.cuts = {0, 4};
   for (const auto& info : workers) plan.workers.push_back(info.id);
   plan.guards.resize(1);

@@ -132,7 +132,7 @@ TEST_F(HostileDocumentTest, RunsOfWindowsCannotGrowWithoutBound) {
 TEST_F(HostileDocumentTest, CountsBeyondBoundsAreRefused) {
   EXPECT_THAT(refusal("\"cuts\": [", "\"cuts\": [" + many_times("0,", 100'002)),
               HasSubstr("plan.cuts: expected an array"));
-  EXPECT_THAT(refusal("\"files\": [", "\"files\": [" + many_times("{},", 400'001)),
+  EXPECT_THAT(refusal("\"files\": [", "\"files\": [" + many_times("{},", 500'001)),
               HasSubstr("files: expected an array"));
   EXPECT_THAT(refusal("\"window_losses\": [", "\"window_losses\": [" + many_times("1.0,", 1'048'577)),
               HasSubstr("window_losses: expected an array"));

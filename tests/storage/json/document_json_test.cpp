@@ -77,9 +77,9 @@ TEST_F(DocumentJsonTest, NotANumberKeepsItsBits) {
 }
 
 TEST_F(DocumentJsonTest, OtherFormatsAreRefusedByTheirNumberBeforeAnythingElse) {
-  const char* const newer = R"({"document": "manifest", "format": 3, "colour": "blue"})";
+  const char* const newer = R"({"document": "manifest", "format": 4, "colour": "blue"})";
   EXPECT_EQ(error_line_of(format_->parse_manifest(newer)),
-            "format 3, this program reads 2 (hint: use the version of everstep that wrote it)");
+            "format 4, this program reads 3 (hint: use the version of everstep that wrote it)");
   EXPECT_EQ(error_line_of(format_->parse_manifest(R"({"document": "manifest", "format": "1"})")),
             "format: expected an integer, got a string");
 }
@@ -111,8 +111,26 @@ TEST_F(DocumentJsonTest, ALedgerIsOfTheSecondFormatOnlyIfItNeedsTo) {
   const auto parsed = format_->parse_ledger_segment(second);
   ASSERT_TRUE(parsed.ok()) << parsed.error();
   EXPECT_EQ(*parsed, segment);
-  EXPECT_EQ(error_line_of(format_->parse_ledger_segment(R"({"document": "ledger", "format": 3})")),
-            "format 3, this program reads 2 (hint: use the version of everstep that wrote it)");
+  EXPECT_EQ(error_line_of(format_->parse_ledger_segment(R"({"document": "ledger", "format": 4})")),
+            "format 4, this program reads 3 (hint: use the version of everstep that wrote it)");
+}
+
+// A program that does not know provisional steps would go on otherwise than the run would have.
+TEST_F(DocumentJsonTest, WhatProvisionalStepsNeedIsOfTheThirdFormat) {
+  Manifest of_plan = sample_manifest();
+  of_plan.plan.provisional = 2;
+  Manifest of_clip = sample_manifest();
+  of_clip.clip_scale = 0.25;
+  for (const Manifest& manifest : {of_plan, of_clip}) {
+    const std::string text = format_->encode(manifest);
+    EXPECT_THAT(text, testing::HasSubstr("\"format\": 3,"));
+    EXPECT_EQ(format_->parse_manifest(text).value(), manifest);
+  }
+  LedgerSegment segment = sample_ledger(sample_manifest({.version = {4}}), {0});
+  segment.entries[1].provisional = true;
+  const std::string text = format_->encode(segment);
+  EXPECT_THAT(text, testing::HasSubstr("\"format\": 3,"));
+  EXPECT_EQ(format_->parse_ledger_segment(text).value(), segment);
 }
 
 TEST_F(DocumentJsonTest, OneKindOfDocumentIsNotTakenForAnother) {
