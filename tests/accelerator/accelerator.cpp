@@ -101,16 +101,23 @@ void Accelerator::release_pinned(void* address) {
   pinned_blocks_.give_back(offset, pinned_guard_.in_flight(offset, offset + block->bytes));
 }
 
+std::size_t Accelerator::device_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return device_blocks_.taken();
+}
+
 std::byte* Accelerator::kernel_address(const void* address) const {
   if (device_.holds(address)) return device_.kernel_address(address);
   if (pinned_.holds(address)) return pinned_.kernel_address(address);
   throw std::invalid_argument("the host's own memory is out of a kernel's reach");
 }
 
-StreamId Accelerator::new_stream() {
+DeviceId Accelerator::new_device(int hardware_queues) { return threads_.add_device(hardware_queues); }
+
+StreamId Accelerator::new_stream(DeviceId device) {
   const std::lock_guard lock(mutex_);
   streams_.emplace_back();
-  return threads_.add_stream();
+  return threads_.add_stream(device);
 }
 
 void Accelerator::destroy_stream(StreamId id) {

@@ -31,6 +31,10 @@ struct Access {
   bool writes = false;
 };
 
+// How libraries that know nothing of LibTorch name a stream, as CUDA's do: nullptr is none of these.
+inline void* native_handle(StreamId stream) { return reinterpret_cast<void*>(stream + 1); }
+inline StreamId stream_of_handle(const void* handle) { return reinterpret_cast<StreamId>(handle) - 1; }
+
 // A place in a stream's work. A copy is the same place; recording again makes another event.
 class Event {
  public:
@@ -77,11 +81,17 @@ class Accelerator final : private FaultListener {
   bool is_device(const void* address) const { return device_.holds(address); }
   bool is_pinned(const void* address) const { return pinned_.holds(address); }
 
+  // How much memory of the device was ever in use.
+  std::size_t device_bytes() const;
+
   // Where a kernel finds what the host calls `address`. Throws std::invalid_argument for the host's own memory.
   std::byte* kernel_address(const void* address) const;
 
+  // Streams of other workers, which have devices of their own. They share the memory of this one.
+  DeviceId new_device(int hardware_queues);
+
   // There is stream 0 from the beginning.
-  StreamId new_stream();
+  StreamId new_stream(DeviceId device = 0);
   void destroy_stream(StreamId stream);  // whose work this thread has to know to be over
 
   // Runs `kernel`, called `what` in messages, when all before it on the stream is over. It must touch no more than

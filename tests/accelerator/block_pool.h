@@ -41,6 +41,9 @@ class BlockPool {
   // The block that holds this byte.
   Block* holder_of(std::size_t offset);
 
+  // Bytes that were ever in use: what a caching allocator keeps.
+  std::size_t taken() const { return next_; }
+
   // The block may serve again when all of `outlasts` is over.
   void give_back(std::size_t offset, std::vector<Moment> outlasts);
 

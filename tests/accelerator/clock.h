@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace everstep::accelerator {
 
 using StreamId = std::int64_t;  // from 0, which is the default stream
+using DeviceId = int;           // from 0; streams of one device share its hardware queues
 
 // One piece of a stream's work: the first has number 1. It is over when `number` pieces of the stream are.
 struct Moment {
@@ -34,6 +36,14 @@ class Clock {
   void learn(const Clock& other) {
     if (other.over_.size() > over_.size()) over_.resize(other.over_.size());
     for (std::size_t i = 0; i < other.over_.size(); ++i) over_[i] = std::max(over_[i], other.over_[i]);
+  }
+
+  // To tell another process of it.
+  const std::vector<std::uint64_t>& numbers() const { return over_; }
+  static Clock of_numbers(std::vector<std::uint64_t> numbers) {
+    Clock clock;
+    clock.over_ = std::move(numbers);
+    return clock;
   }
 
  private:

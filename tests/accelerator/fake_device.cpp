@@ -70,6 +70,7 @@ struct DeviceGuard final : c10::impl::DeviceGuardImplInterface {
     if (pool.size() < kPoolStreams) pool.push_back(fake_accelerator().new_stream());
     return stream(pool[next++ % kPoolStreams]);
   }
+  void* getStreamNativeHandle(const c10::Stream each) const override { return native_handle(each.id()); }
   c10::Stream exchangeStream(c10::Stream next) const override { return stream(std::exchange(stream_here, next.id())); }
   bool queryStream(const c10::Stream& each) const override { return fake_accelerator().query(each.id()); }
   void synchronizeStream(const c10::Stream& each) const override { fake_accelerator().synchronize(each.id()); }

@@ -23,13 +23,18 @@ class HostedStage final : public trainer::StageCompute {
     stage_ = make(hosted);
   }
 
+  void select_weights(trainer::WeightSet set) override {
+    set_ = set;
+    stage_->select_weights(set);
+  }
+
   Result<Output> forward(Position position, trainer::Buffer input) override {
-    fetch(host_.weights, chunk_.weights);
+    fetch_weights();
     return brought(stage_->forward(position, fetched(input)));
   }
 
   Result<trainer::Buffer> backward_input(Position position, trainer::Buffer output_gradient, int parity) override {
-    fetch(host_.weights, chunk_.weights);
+    fetch_weights();
     fetch(host_.gradients[parity], chunk_.gradients[parity]);
     auto gradient = stage_->backward_input(position, fetched(output_gradient), parity);
     bring(chunk_.gradients[parity], host_.gradients[parity]);
@@ -45,7 +50,7 @@ class HostedStage final : public trainer::StageCompute {
   }
 
   Result<Output> evaluate(std::int64_t index, trainer::Buffer input) override {
-    fetch(host_.weights, chunk_.weights);
+    fetch_weights();
     return brought(stage_->evaluate(index, fetched(input)));
   }
 
@@ -55,10 +60,16 @@ class HostedStage final : public trainer::StageCompute {
   static trainer::ChunkMemory on_host(const trainer::ChunkMemory& chunk) {
     trainer::ChunkMemory host;
     host.weights = trainer::allocate_zeroed(chunk.weights.size);
+    if (!chunk.provisional.empty()) host.provisional = trainer::allocate_zeroed(chunk.provisional.size);
     host.gradients[0] = trainer::allocate_zeroed(chunk.gradients[0].size);
     const bool is_same = chunk.gradients[0].data == chunk.gradients[1].data;
     host.gradients[1] = is_same ? host.gradients[0] : trainer::allocate_zeroed(chunk.gradients[1].size);
     return host;
+  }
+
+  void fetch_weights() {
+    const bool provisional = set_ == trainer::WeightSet::kProvisional;
+    fetch(provisional ? host_.provisional : host_.weights, provisional ? chunk_.provisional : chunk_.weights);
   }
 
   // In ordinary memory, as a stage of the host gets it.
@@ -97,6 +108,7 @@ class HostedStage final : public trainer::StageCompute {
   trainer::ChunkMemory chunk_;
   trainer::ChunkMemory host_;
   std::unique_ptr<trainer::StageCompute> stage_;
+  trainer::WeightSet set_ = trainer::WeightSet::kWeights;
 };
 
 }  // namespace everstep::accelerator

@@ -156,6 +156,22 @@ void launch(const std::string& what, const std::vector<Access>& accesses, std::f
   fake_accelerator().launch(current_stream(), what, accesses, std::move(kernel));
 }
 
+struct SpoiltOperator {
+  std::string name;
+  std::function<bool()> is_due;
+};
+
+SpoiltOperator& spoilt() {
+  static SpoiltOperator one;
+  return one;
+}
+
+void spoil_if_due(const std::string& name, const std::vector<Access>& accesses) {
+  if (name != spoilt().name || !spoilt().is_due()) return;
+  const auto written = std::find_if(accesses.begin(), accesses.end(), [](const Access& one) { return one.writes; });
+  if (written != accesses.end()) *fake_accelerator().kernel_address(written->begin) ^= std::byte{1};
+}
+
 // An output that is still empty would be given its size by the kernel, too late.
 void resize_empty_outputs(const c10::OperatorHandle& op, const Stack& arguments, Stack& outputs) {
   const auto is_empty = [](const c10::IValue& value) {
@@ -177,7 +193,10 @@ Stack run_in_place(const c10::OperatorHandle& op, const Stack& arguments) {
   if (!schema.returns().empty()) resize_empty_outputs(op, arguments, outputs);
   KernelCall call(schema, arguments);
   const std::vector<Access> accesses = call.accesses;
-  launch(schema.name(), accesses, [op, call = std::move(call)]() mutable { call.run(op); });
+  launch(schema.name(), accesses, [op, accesses, call = std::move(call)]() mutable {
+    call.run(op);
+    spoil_if_due(op.schema().name(), accesses);
+  });
   outputs.resize(schema.returns().size());
   return outputs;
 }
@@ -257,6 +276,8 @@ void register_operators() {
     aten.impl(c10::toString(name).c_str(), torch::CppFunction::makeFromBoxedFunction<&run_on_stream>());
   }
 }
+
+void spoil_operator(const std::string& name, std::function<bool()> is_due) { spoilt() = {name, std::move(is_due)}; }
 
 std::int64_t dry_runs() {
   const std::lock_guard lock(shapes_mutex);

@@ -9,6 +9,9 @@
 
 #include "base/random.h"
 #include "tests/accelerator/prepared_device.h"
+#include "trainer/torch/ops.h"
+#include "trainer/torch/product.h"
+#include "trainer/torch/wide_product.h"
 
 namespace everstep::accelerator {
 namespace {
@@ -70,17 +73,18 @@ INSTANTIATE_TEST_SUITE_P(Types, Operators, testing::Values(at::kFloat, at::kBFlo
                          [](const auto& type) { return std::string(c10::toString(type.param)); });
 
 TEST_P(Operators, MultiplyMatrices) {
+  using trainer::product;
   const Tensors arguments{random({13}), random({70, 24}, 2), random({24, 13}, 3), random({13, 24}, 4)};
-  expect_same("addmm", arguments, [](const Tensors& in) -> Tensors {
-    return {at::addmm(in[0], in[1], in[2]), at::addmm(in[0], in[1], in[3].t())};
+  expect_same("multiply_", arguments, [](const Tensors& in) -> Tensors {
+    return {product(in[1], in[2], in[0]), product(in[1], in[3].t(), in[0]), product(in[1], in[2]),
+            product(in[1].t(), in[1]), product(in[1].chunk(3, 1)[1].t(), in[1])};
   });
-  expect_same("mm", arguments, [](const Tensors& in) -> Tensors {
-    return {in[1].mm(in[2]), in[1].mm(in[3].t()), in[1].t().mm(in[1]), in[1].chunk(3, 1)[1].t().mm(in[1])};
-  });
-  expect_same("addmm_", {random({24, 13}), random({70, 24}, 2), random({70, 13}, 3)}, [](const Tensors& in) -> Tensors {
-    at::Tensor sum = in[0];
-    return {sum.addmm_(in[1].t(), in[2])};
-  });
+  if (GetParam() != at::kFloat) return;
+  expect_same("add_product_", {random({24, 13}), random({70, 24}, 2), random({70, 13}, 3)},
+              [](const Tensors& in) -> Tensors {
+                trainer::ops::add_product(in[0], in[1].t(), in[2]);
+                return {};
+              });
 }
 
 TEST_P(Operators, Sum) {
@@ -117,6 +121,28 @@ TEST_P(Operators, Attend) {
           by_head(in[1]), query, key, value, output, log_sum, 0.0, causal, masked));
       results.insert(results.end(), {output, log_sum, output.transpose(1, 2).reshape({70, 24}), at::cat(results, 1)});
       return results;
+    });
+  }
+}
+
+TEST(FloatOperators, Attend) {
+  if (!trainer::has_wide_product()) return;  // LibTorch attends on this CPU
+  at::Tensor mask = at::zeros({5, 1, 1, 14});
+  mask.select(0, 2).slice(2, 9).fill_(-std::numeric_limits<float>::infinity());
+  for (const bool causal : {true, false}) {
+    const Tensors arguments{numbers({70, 72}, at::kFloat), numbers({70, 24}, at::kFloat, 2), mask};
+    expect_same("attend_", arguments, [&](const Tensors& in) -> Tensors {
+      trainer::ops::AttentionHeads heads{14, 4, causal, {}};
+      if (!causal) heads.mask = in[2];
+      const Tensors parts = in[0].chunk(3, 1);
+      const at::Tensor output = at::empty_like(in[1]);
+      const at::Tensor log_sums = at::empty({5, 4, 14}, in[1].options());
+      trainer::ops::attend(output, log_sums, parts[0], parts[1], parts[2], heads);
+      const at::Tensor gradient = at::empty_like(in[0]);
+      const Tensors gradients = gradient.chunk(3, 1);
+      trainer::ops::attend_backward(gradients[0], gradients[1], gradients[2], in[1], parts[0], parts[1], parts[2],
+                                    output, log_sums, heads);
+      return {output, log_sums, gradient};
     });
   }
 }

@@ -16,12 +16,21 @@ StreamThreads::~StreamThreads() {
   for (const auto& stream : streams_) stream->thread.join();
 }
 
-StreamId StreamThreads::add_stream() {
+DeviceId StreamThreads::add_device(int hardware_queues) {
+  const std::lock_guard lock(mutex_);
+  devices_.push_back({static_cast<std::size_t>(hardware_queues)});
+  return static_cast<DeviceId>(devices_.size()) - 1;
+}
+
+StreamId StreamThreads::add_stream(DeviceId of) {
   const std::lock_guard lock(mutex_);
   const auto id = streams_.size();
   auto& stream = *streams_.emplace_back(std::make_unique<Stream>());
-  stream.queue = options_.hardware_queues > 0 ? id % static_cast<std::size_t>(options_.hardware_queues) : id;
-  if (queues_.size() <= stream.queue) queues_.resize(stream.queue + 1);
+  Device& device = devices_.at(static_cast<std::size_t>(of));
+  const std::size_t number = device.streams++;
+  const std::size_t queue = device.most_queues > 0 ? number % device.most_queues : number;
+  if (device.queues.size() <= queue) device.queues.resize(queue + 1);
+  stream.queue = &device.queues[queue];
   stream.thread = std::thread([this, &stream] { serve(stream); });
   return static_cast<StreamId>(id);
 }
@@ -61,7 +70,7 @@ std::uint64_t StreamThreads::enqueue(StreamId stream, Task task) {
     const auto most = static_cast<std::uint64_t>(options_.jitter.count());
     task.due += std::chrono::microseconds(RandomStream(options_.seed, 0).below(entries_, most));
   }
-  queues_[target.queue].push_back(task.entry);
+  target.queue->push_back(task.entry);
   target.tasks.push_back(std::move(task));
   target.changed.notify_all();
   return ++target.enqueued;
@@ -70,7 +79,7 @@ std::uint64_t StreamThreads::enqueue(StreamId stream, Task task) {
 bool StreamThreads::may_begin(const Stream& stream, std::chrono::steady_clock::time_point now) const {
   if (stream.tasks.empty() || stream.busy) return false;
   const Task& task = stream.tasks.front();
-  if (queues_[stream.queue].front() != task.entry) return false;
+  if (stream.queue->front() != task.entry) return false;
   if (task.after && !is_over_locked(*task.after)) return false;
   return hosts_waiting_ > 0 || ending_ || now >= task.due;
 }
@@ -105,7 +114,7 @@ void StreamThreads::serve(Stream& stream) {
     Task task = std::move(stream.tasks.front());
     stream.tasks.pop_front();
     stream.busy = true;
-    queues_[stream.queue].pop_front();
+    stream.queue->pop_front();
     wake();
     lock.unlock();
     std::optional<std::string> failed;

@@ -23,12 +23,15 @@ namespace everstep::accelerator {
 // Safe to call from any thread but those of the streams.
 class StreamThreads {
  public:
-  explicit StreamThreads(const Options& options) : options_(options) {}
+  explicit StreamThreads(const Options& options) : options_(options) { add_device(options.hardware_queues); }
   ~StreamThreads();  // when all work is over
   StreamThreads(const StreamThreads&) = delete;
   StreamThreads& operator=(const StreamThreads&) = delete;
 
-  StreamId add_stream();
+  // A device of its own, with so many queues, 0: one for each stream. There is device 0 from the beginning.
+  DeviceId add_device(int hardware_queues);
+
+  StreamId add_stream(DeviceId device = 0);
 
   // Returns the work's number on the stream.
   std::uint64_t run(StreamId stream, std::string what, std::function<void()> work);
@@ -56,9 +59,15 @@ class StreamThreads {
     std::uint64_t enqueued = 0;
     std::uint64_t over = 0;
     bool busy = false;
-    std::size_t queue = 0;
+    std::deque<std::uint64_t>* queue = nullptr;  // of the device
     std::condition_variable changed;
     std::thread thread;
+  };
+
+  struct Device {
+    std::size_t most_queues = 0;
+    std::size_t streams = 0;
+    std::deque<std::deque<std::uint64_t>> queues{};  // entries that have not begun
   };
 
   std::uint64_t enqueue(StreamId stream, Task task);
@@ -71,7 +80,7 @@ class StreamThreads {
   mutable std::mutex mutex_;
   std::condition_variable host_changed_;
   std::vector<std::unique_ptr<Stream>> streams_;
-  std::vector<std::deque<std::uint64_t>> queues_;  // entries that have not begun
+  std::deque<Device> devices_;
   std::uint64_t entries_ = 0;
   int hosts_waiting_ = 0;
   bool ending_ = false;

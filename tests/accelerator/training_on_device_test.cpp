@@ -70,7 +70,9 @@ INSTANTIATE_TEST_SUITE_P(
                     TestPlan{ScheduleKind::kOneFOneB, 3, 2, 6}, TestPlan{ScheduleKind::kGpipe, 2, 1, 4},
                     TestPlan{ScheduleKind::kInterleaved, 2, 1, 4}, TestPlan{ScheduleKind::kTwoDirections, 4, 1, 4},
                     TestPlan{ScheduleKind::kAmdpSync, 2, 1, 4}, trainer::clockwork(4, 2, 1, 9),
-                    trainer::clockwork(3, 1, 1, 8, 1)),
+                    trainer::clockwork(3, 1, 1, 8, 1), trainer::provisional({ScheduleKind::kAmdp, 4, 1, 8}, 1),
+                    trainer::provisional(trainer::clockwork(4, 2, 1, 9), 2),
+                    trainer::provisional(trainer::clockwork(2, 1, 2, 11), 1)),
     [](const auto& test) { return name_of(test.param); });
 
 TEST(TrainingOnDevice, HasTheCpusBitsInEveryMode) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,9 +15,10 @@ struct NcclOutcome {
   enum class State : std::uint8_t { kDone, kInProgress, kFailed };
 
   State state = State::kDone;
-  std::string error;  // if it failed
+  std::string error{};  // if it failed
 
   bool done() const { return state == State::kDone; }
+  bool in_progress() const { return state == State::kInProgress; }
   bool failed() const { return state == State::kFailed; }
 };
 
@@ -29,9 +29,9 @@ using NcclCommunicator = void*;
 using CudaStream = void*;
 using CudaEvent = void*;
 
-// Exactly the calls of NCCL and CUDA that the transport makes, in plain types, and the clock it makes them by. The
-// transport is logic over this table, so it compiles without CUDA and a test can play NCCL. The names are NCCL's and
-// CUDA's. Every function must be set.
+// Exactly the calls of NCCL and CUDA that the transport makes, in plain types. The transport is logic over this table,
+// so it compiles without CUDA, and a test can emulate NCCL. The names are NCCL's and CUDA's. Every function must be
+// set.
 struct NcclApi {
   std::function<int()> get_version;                   // 23007 for 2.30.7
   std::function<NcclOutcome(int device)> set_device;  // for the calling thread
@@ -46,20 +46,24 @@ struct NcclApi {
   std::function<NcclOutcome(NcclCommunicator)> comm_revoke;
   std::function<NcclOutcome(NcclCommunicator)> comm_abort;
 
+  // Streams and memory are never given back: whatever frees memory may make a GPU wait for all that runs on it.
   std::function<Result<CudaStream>()> stream_create;
-  std::function<void(CudaStream)> stream_destroy;
+  std::function<Result<void*>(std::size_t bytes, CudaStream)> allocate;  // for work on that stream
   std::function<Result<CudaEvent>()> event_create;
   std::function<void(CudaEvent)> event_destroy;
   std::function<NcclOutcome(CudaEvent, CudaStream)> event_record;
   std::function<NcclOutcome(CudaEvent)> event_query;
   std::function<NcclOutcome(CudaStream, CudaEvent)> stream_wait_event;
-  std::function<NcclOutcome(void* to, const void* from, std::size_t bytes, CudaStream)> copy_on_device;
-
-  std::function<std::chrono::steady_clock::time_point()> now;
-  std::function<void(std::chrono::microseconds)> pause;
 };
 
-// The real one. Needs no GPU until it is used. kNotFound in a build without EVERSTEP_CUDA.
-Result<NcclApi> real_nccl_api();
+// NCCL for a kind of device, as --device names it. Whoever links it adds it, before workers begin.
+using MakeNcclApi = std::function<NcclApi()>;
+void add_nccl(const std::string& device_kind, MakeNcclApi make);
+
+// kNotFound if this build has none for that kind, or one that is too old to revoke communicators.
+Result<NcclApi> find_nccl(const std::string& device_kind);
+
+// NVIDIA's, for GPUs of CUDA. Needs no GPU until it is used. In builds with CUDA only.
+NcclApi real_nccl_api();
 
 }  // namespace everstep::trainer

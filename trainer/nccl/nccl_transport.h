@@ -3,31 +3,32 @@
 #include <chrono>
 #include <memory>
 
-#include "trainer/nccl/nccl_api.h"
+#include "trainer/nccl/nccl_mesh.h"
 #include "trainer/wire/transport.h"
 
 namespace everstep::trainer {
 
 struct NcclTransportOptions {
-  int device = 0;
-  CudaStream compute = nullptr;                  // the stream that fills and reads payloads; null: CUDA's default one
-  std::chrono::milliseconds abort_limit{5'000};  // for NCCL to give up its communicators after a failure
+  CudaStream compute = nullptr;  // the stream that fills and reads payloads
+  // What credits are made out to.
+  std::uint64_t lineage = 0;
+  Generation generation{};
+  std::chrono::microseconds poll{50};  // NCCL and CUDA offer nothing to sleep on
 };
 
-// Moves payloads between GPUs: buffers of kTensors and kCollectives lie in device memory and travel by NCCL.
+// Carries frames of kTensors and kCollectives whose payload lies on a device to and from workers that the mesh has
+// links with; all else takes `others`, which carries it through `host`.
 //
-// All else takes the `host` transport, which NCCL cannot replace: frame headers (checked on the processor before a
-// payload counts), the ids from which the two ends of a link make their communicator, frames of kRecords (small, in
-// host memory), goodbyes, and deaths, which its lifelines see at once while NCCL would wait. A header therefore never
-// queues on the GPU. Payloads have no checksum here: computing one on the processor would mean copying them there, and
-// the links below have their own.
+// A transfer is launched only when both ends have their buffer: a GPU waits for whatever its streams are given, so a
+// transfer without a partner could hold up the one that its partner waits for. Three steps over the wire of the hosts:
+// the sender's notice (the frame's header, checked on the processor before a byte counts), the receiver's credit ("send
+// now": its receive is launched, on a lane that was free), the sender's launch. A link has one transfer at a time, and
+// a tensor goes before a piece of a sum. What a lane is given waits for nothing but the work that the compute stream
+// had when the frame was handed over. So every launched send has a launched receive, and ends by itself.
 //
-// Transfers are moved on by every call and by a service thread, both by polling: NCCL and CUDA offer nothing to sleep
-// on. After the first error all communicators are revoked and aborted within `abort_limit`. If NCCL hangs even in that
-// (it has been seen to), the error says that the process must be ended; its communicators are lost to it.
-//
-// kNotFound if there is no such GPU, or if NCCL is too old to revoke communicators.
-Result<std::unique_ptr<Transport>> make_nccl_transport(NcclApi api, std::unique_ptr<Transport> host,
-                                                       const NcclTransportOptions& options);
+// A service thread moves transfers on. The calling thread belongs to `compute`. All of the arguments must outlive the
+// transport; what it has not done when it ends is ended beside the caller.
+std::unique_ptr<Transport> make_nccl_transport(NcclMesh& mesh, Transport& host, Transport& others,
+                                               const NcclTransportOptions& options);
 
 }  // namespace everstep::trainer

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <thread>
 
 #include <cuda_runtime_api.h>
 #include <nccl.h>
@@ -48,7 +47,7 @@ NcclOutcome comm_init_rank(NcclCommunicator* communicator, const NcclUniqueId& b
   std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::byte*>(id.internal));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  // Kernels of many links wait on the GPU side by side, beside compute: one block each leaves room for all.
+  // Kernels of several links wait on the GPU side by side, beside compute: one block each leaves room for all.
   config.minCTAs = 1;
   config.maxCTAs = 1;
   ncclComm_t made = nullptr;
@@ -67,17 +66,24 @@ Result<CudaStream> stream_create() {
   cudaStream_t stream = nullptr;
   const cudaError_t result = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
   if (result != cudaSuccess) return cuda_error("no stream", result);
-  return CudaStream(stream);
+  return static_cast<CudaStream>(stream);
+}
+
+Result<void*> allocate(std::size_t bytes) {
+  void* memory = nullptr;
+  const cudaError_t result = cudaMalloc(&memory, bytes);
+  if (result != cudaSuccess) return cuda_error("no memory", result);
+  return memory;
 }
 
 Result<CudaEvent> event_create() {
   cudaEvent_t event = nullptr;
   const cudaError_t result = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
   if (result != cudaSuccess) return cuda_error("no event", result);
-  return CudaEvent(event);
+  return static_cast<CudaEvent>(event);
 }
 
-void add_nccl(NcclApi& api) {
+void add_nccl_calls(NcclApi& api) {
   api.get_version = [] {
     int version = 0;
     ncclGetVersion(&version);
@@ -101,10 +107,10 @@ void add_nccl(NcclApi& api) {
   api.comm_abort = [](NcclCommunicator c) { return to_outcome(ncclCommAbort(comm(c)), nullptr); };
 }
 
-void add_cuda(NcclApi& api) {
+void add_cuda_calls(NcclApi& api) {
   api.set_device = [](int device) { return to_outcome(cudaSetDevice(device)); };
   api.stream_create = stream_create;
-  api.stream_destroy = [](CudaStream stream) { cudaStreamDestroy(stream_of(stream)); };
+  api.allocate = [](std::size_t bytes, CudaStream) { return allocate(bytes); };
   api.event_create = event_create;
   api.event_destroy = [](CudaEvent event) { cudaEventDestroy(event_of(event)); };
   api.event_record = [](CudaEvent event, CudaStream stream) {
@@ -114,19 +120,14 @@ void add_cuda(NcclApi& api) {
   api.stream_wait_event = [](CudaStream stream, CudaEvent event) {
     return to_outcome(cudaStreamWaitEvent(stream_of(stream), event_of(event), 0));
   };
-  api.copy_on_device = [](void* to, const void* from, std::size_t bytes, CudaStream stream) {
-    return to_outcome(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_of(stream)));
-  };
 }
 
 }  // namespace
 
-Result<NcclApi> real_nccl_api() {
+NcclApi real_nccl_api() {
   NcclApi api;
-  add_nccl(api);
-  add_cuda(api);
-  api.now = [] { return std::chrono::steady_clock::now(); };
-  api.pause = [](std::chrono::microseconds time) { std::this_thread::sleep_for(time); };
+  add_nccl_calls(api);
+  add_cuda_calls(api);
   return api;
 }
 

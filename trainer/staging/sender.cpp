@@ -1,5 +1,7 @@
 #include "trainer/staging/sender.h"
 
+#include <algorithm>
+
 namespace everstep::trainer {
 
 Sender::Sender(Transport& transport) : transport_(transport), thread_([this] { run(); }) {}
@@ -55,6 +57,20 @@ void Sender::run() {
     frames_.pop_front();
     changed_.notify_all();
   }
+}
+
+Status hand_out_all(Transport& transport, std::initializer_list<Sender*> senders,
+                    std::chrono::steady_clock::time_point deadline) {
+  EVERSTEP_TRY(transport.status());
+  if (std::ranges::all_of(senders, [&](Sender* sender) { return sender->wait_until_empty(deadline); })) return {};
+  const Error late{ErrorCode::kDeadlineExceeded, "not all frames have left this worker in time", ""};
+  transport.abort(late);
+  return late;
+}
+
+std::chrono::milliseconds left_until(std::chrono::steady_clock::time_point deadline) {
+  using std::chrono::milliseconds;
+  return std::max(std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now()), milliseconds(0));
 }
 
 }  // namespace everstep::trainer

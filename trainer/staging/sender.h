@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
+#include <initializer_list>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -53,5 +54,12 @@ class Sender {
   bool stopped_ = false;
   std::thread thread_;
 };
+
+// Waits until the senders of a transport have handed all frames over. If that takes too long, the transport ends.
+Status hand_out_all(Transport& transport, std::initializer_list<Sender*> senders,
+                    std::chrono::steady_clock::time_point deadline);
+
+// For what follows until the same deadline.
+std::chrono::milliseconds left_until(std::chrono::steady_clock::time_point deadline);
 
 }  // namespace everstep::trainer

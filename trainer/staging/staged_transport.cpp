@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "trainer/staging/sender.h"
+#include "trainer/wire/wrapped_transport.h"
 
 namespace everstep::trainer {
 namespace {
@@ -23,16 +24,10 @@ constexpr ReceiveId kOwn = ReceiveId{1} << 63;
 // Copies of the owner state are large, and nobody's next op waits for them.
 Lane lane_of(Channel channel) { return channel == Channel::kCopies ? Lane::kBulk : Lane::kWire; }
 
-std::chrono::milliseconds left_until(Clock::time_point deadline) {
-  return std::max(std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()), std::chrono::milliseconds(0));
-}
-
-class StagedTransport final : public Transport {
+class StagedTransport final : public WrappedTransport {
  public:
-  StagedTransport(Transport& host, DeviceMemory& memory) : host_(host), memory_(memory), wire_(host), bulk_(host) {}
-
-  int worker() const override { return host_.worker(); }
-  int workers() const override { return host_.workers(); }
+  StagedTransport(Transport& host, DeviceMemory& memory)
+      : WrappedTransport(host), host_(host), memory_(memory), wire_(host), bulk_(host) {}
 
   void send(int to, Channel channel, const FrameHeader& header, Buffer payload) override {
     EVERSTEP_CHECK(header.length == payload.size, "the header's length is not the payload's size");
@@ -85,19 +80,13 @@ class StagedTransport final : public Transport {
 
   Status flush(std::chrono::milliseconds timeout) override {
     const auto deadline = Clock::now() + timeout;
-    EVERSTEP_TRY(hand_out_all(deadline));
+    EVERSTEP_TRY(hand_out_all(host_, {&wire_, &bulk_}, deadline));
     return host_.flush(left_until(deadline));
   }
 
-  Status status() override { return host_.status(); }
-  std::optional<LostPeer> lost() const override { return host_.lost(); }
-  void need_only(const std::vector<int>& peers) override { host_.need_only(peers); }
-  Status go_on() override { return host_.go_on(); }
-  void abort(Error reason) override { host_.abort(std::move(reason)); }
-
   Status close(std::chrono::milliseconds timeout) override {
     const auto deadline = Clock::now() + timeout;
-    EVERSTEP_TRY(hand_out_all(deadline));
+    EVERSTEP_TRY(hand_out_all(host_, {&wire_, &bulk_}, deadline));
     return host_.close(left_until(deadline));
   }
 
@@ -139,15 +128,6 @@ class StagedTransport final : public Transport {
   };
 
   Sender& sender_of(Channel channel) { return lane_of(channel) == Lane::kBulk ? bulk_ : wire_; }
-
-  // Waits until the host's transport has all frames.
-  Status hand_out_all(Clock::time_point deadline) {
-    EVERSTEP_TRY(host_.status());
-    if (wire_.wait_until_empty(deadline) && bulk_.wait_until_empty(deadline)) return {};
-    const Error late{ErrorCode::kDeadlineExceeded, "the device has not handed out all frames in time", ""};
-    host_.abort(late);
-    return late;
-  }
 
   void stop_sending() {
     wire_.stop();

@@ -16,7 +16,7 @@ constexpr std::size_t kChecksumOffset = kFrameHeaderBytes - sizeof(std::uint64_t
 constexpr std::string_view kKindNames[] = {
     "activation",   "input gradient",     "replica sum", "group sum", "total",      "tied sum", "weights",
     "captured sum", "captured group sum", "record",      "records",   "state size", "resume",   "state",
-    "copy"};
+    "copy",         "NCCL link",          "credit"};
 
 Error not_a_frame(const std::string& why) {
   return invalid_argument("a frame header is not valid: " + why, "does something else send to this port?");

@@ -28,6 +28,8 @@ enum class FrameKind : std::uint8_t {
   kResume,            // that frame
   kState,             // a block's state, from a worker that holds it to one that needs it
   kCopy,              // a stage's owner state, from the owner to a guard
+  kNccl,              // what two workers say to each other while they make their links (trainer/nccl)
+  kCredit,            // "send now", from a receiver whose buffer is ready
 };
 
 std::string_view to_string(FrameKind kind);

@@ -13,9 +13,10 @@ namespace everstep::trainer {
 
 // Independent ordered streams between two workers, so that a tensor never waits behind a reduce, nor anything behind
 // the copies that guards keep. What a group says to itself after a death elsewhere (kSurvivors) has nothing before it
-// that may never come.
-enum class Channel : std::uint8_t { kTensors, kCollectives, kRecords, kCopies, kSurvivors };
-inline constexpr int kChannels = 5;
+// that may never come. Sums and weights of a provisional step are sent when they are there, whatever collectives are
+// under way. Who waits for a frame by other means than the wire of the hosts says so beside all of them (kCredits).
+enum class Channel : std::uint8_t { kTensors, kCollectives, kRecords, kCopies, kSurvivors, kProvisional, kCredits };
+inline constexpr int kChannels = 7;
 
 // Names a posted receive. Never reused within one transport.
 using ReceiveId = std::uint64_t;
@@ -35,7 +36,9 @@ struct LostPeer {
 };
 
 // Moves frames between the workers of one generation. One thread calls; adapters may have a service thread of their
-// own. Only send() to another worker may be called by other threads meanwhile, one at a time for each peer and channel.
+// own. Other threads may meanwhile call send() to another worker, one at a time for each peer and channel; and what
+// does not wait: post_receive(), ready(), and wait() when that is ready, of receives from other workers; status(),
+// lost() and go_on().
 //
 // Per (sender, receiver, channel) frames arrive in the order they were sent, and receives match them in the order they
 // were posted. The first error (a peer died, a frame that was not the expected one, a deadline that passed, abort())

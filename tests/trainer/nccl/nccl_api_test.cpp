@@ -1,26 +1,31 @@
 #include "trainer/nccl/nccl_api.h"
 
-#include <iostream>
-
 #include <gtest/gtest.h>
 
 namespace everstep::trainer {
 namespace {
 
-#ifdef EVERSTEP_CUDA
-TEST(NcclApi, ReachesTheRealNccl) {
-  const Result<NcclApi> api = real_nccl_api();
-  ASSERT_TRUE(api) << api.error();
-  std::cout << "NCCL " << api->get_version() << '\n';
-  EXPECT_GE(api->get_version(), 23000);
+MakeNcclApi of_version(int version) {
+  return [version] {
+    NcclApi api;
+    api.get_version = [version] { return version; };
+    return api;
+  };
 }
-#else
-TEST(NcclApi, SaysThatThisBuildHasNone) {
-  const Result<NcclApi> api = real_nccl_api();
-  ASSERT_FALSE(api);
-  EXPECT_EQ(api.error().line(), "this build has no NCCL (hint: configure with the preset cuda, or train on the CPU)");
+
+TEST(NcclApis, AreFoundByTheKindOfDevice) {
+  add_nccl("one kind", of_version(23007));
+  EXPECT_TRUE(find_nccl("one kind"));
+  EXPECT_EQ(
+      find_nccl("another").error().line(),
+      "this build has no NCCL for devices of the kind another (hint: --transport=host needs none; the preset cuda "
+      "makes a build that has one for GPUs)");
 }
-#endif
+
+TEST(NcclApis, AreRefusedIfTheyCannotRevoke) {
+  add_nccl("an old kind", of_version(22809));
+  EXPECT_EQ(find_nccl("an old kind").error().message, "NCCL is too old: it has version 22809, and 23000 is needed");
+}
 
 }  // namespace
 }  // namespace everstep::trainer

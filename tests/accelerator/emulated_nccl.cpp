@@ -1,0 +1,391 @@
+#include "tests/accelerator/emulated_nccl.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+#include <future>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "tests/accelerator/world.h"
+
+namespace everstep::accelerator {
+namespace {
+
+using trainer::CudaEvent;
+using trainer::CudaStream;
+using trainer::NcclApi;
+using trainer::NcclCommunicator;
+using trainer::NcclOutcome;
+using trainer::NcclUniqueId;
+using State = NcclOutcome::State;
+
+constexpr int kLookUpMilliseconds = 5;  // from waiting, to see an abort
+constexpr std::size_t kNameBytes = 32;  // of the id: what the socket is called
+constexpr std::uint64_t kMostNumbers = 1 << 20;
+
+NcclOutcome failed(std::string why) { return {State::kFailed, std::move(why)}; }
+NcclOutcome in_progress() { return {State::kInProgress, {}}; }
+
+class Ended final : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// "/tmp/everstep-nccl-…"
+std::string path_of(const NcclUniqueId& id) {
+  std::string path = (std::filesystem::temp_directory_path() / "everstep-nccl-").string();
+  for (std::size_t i = 0; i < kNameBytes; ++i) {
+    const auto letter = static_cast<char>('a' + std::to_integer<int>(id[i]) % 26);
+    path.push_back(letter);
+  }
+  EVERSTEP_CHECK(path.size() < sizeof(sockaddr_un::sun_path), "an emulated NCCL needs a shorter TMPDIR");
+  return path;
+}
+
+std::atomic<int>& communicators() {
+  static std::atomic<int> count{0};
+  return count;
+}
+
+// An event knows what came with the transfers that it follows.
+struct Heard {
+  std::mutex mutex;
+  World::Clocks clocks;
+};
+
+struct EmulatedEvent {
+  Event event;
+  std::shared_ptr<Heard> heard;
+};
+
+class Communicator {
+ public:
+  Communicator(Accelerator& accelerator, const EmulatedNcclOptions& options, const NcclUniqueId& id, int rank)
+      : accelerator_(accelerator), options_(options), rank_(rank), connecting_([this, id] { connect(id); }) {
+    ++communicators();
+  }
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  ~Communicator() {
+    end_kernels();
+    connecting_.join();
+    if (finalizing_.joinable()) finalizing_.join();
+    while (running_ > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (socket_ >= 0) ::close(socket_);
+    --communicators();
+  }
+
+  void end_kernels() { is_ended_ = true; }
+
+  NcclOutcome state() {
+    const std::lock_guard lock(mutex_);
+    if (!error_.empty()) return failed(error_);
+    if (!is_connected_ || (is_finalizing_ && !is_finalized_)) return in_progress();
+    return {};
+  }
+
+  NcclOutcome transfer(bool sends, void* data, std::size_t bytes, int peer, StreamId stream) {
+    if (peer != 1 - rank_) return failed("invalid argument: peer");
+    if (!accelerator_.is_device(data)) return failed("invalid argument: memory of the host");
+    if (const NcclOutcome now = state(); !now.done()) {
+      return now.failed() ? now : failed("invalid usage: the communicator is in progress");
+    }
+    if (is_ended_ || is_finalizing_) return failed("invalid usage: the communicator has ended");
+    if (last_ && last_stream_ != stream) accelerator_.wait(stream, *last_);
+    ++running_;
+    auto known = std::make_shared<std::promise<World::Clocks>>();
+    accelerator_.launch(stream, sends ? "ncclSend" : "ncclRecv", {{data, bytes, !sends}},
+                        [this, sends, address = accelerator_.kernel_address(data), bytes,
+                         known = known->get_future().share()] { run(sends, address, bytes, known.get()); });
+    known->set_value(world().with(accelerator_.launched_on(stream)));
+    last_ = accelerator_.record(stream);
+    last_stream_ = stream;
+    return {};
+  }
+
+  NcclOutcome finalize() {
+    if (const NcclOutcome now = state(); !now.done()) return failed("invalid usage: the communicator is in progress");
+    is_finalizing_ = true;
+    finalizing_ = std::thread([this] {
+      while (running_ > 0 && !is_ended_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      ::shutdown(socket_, SHUT_WR);
+      std::byte rest{};
+      try {
+        while (wait_for(POLLIN) && ::recv(socket_, &rest, 1, 0) > 0) {
+        }
+        is_finalized_ = true;
+      } catch (const Ended&) {
+      }
+    });
+    return in_progress();
+  }
+
+  const std::shared_ptr<Heard>& heard() const { return heard_; }
+
+ private:
+  void connect(const NcclUniqueId& id) {
+    if (!options_.connects) return;
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string path = path_of(id);  // abstract names would end at a network namespace
+    std::copy(path.begin(), path.end(), address.sun_path);
+    const auto size = static_cast<socklen_t>(sizeof address);
+    const int own = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const auto* name = reinterpret_cast<const sockaddr*>(&address);
+    if (rank_ == 0) {
+      EVERSTEP_CHECK(::bind(own, name, size) == 0 && ::listen(own, 1) == 0, "an emulated NCCL cannot listen");
+      pollfd poll{own, POLLIN, 0};
+      while (!is_ended_ && ::poll(&poll, 1, kLookUpMilliseconds) == 0) {
+      }
+      if (!is_ended_) socket_ = ::accept4(own, nullptr, nullptr, SOCK_CLOEXEC);
+      ::close(own);
+      ::unlink(path.c_str());
+    } else {
+      while (!is_ended_ && ::connect(own, name, size) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      socket_ = own;
+    }
+    is_connected_ = true;
+  }
+
+  // On a stream of the device. A communicator that was ended lets its kernels go.
+  void run(bool sends, std::byte* data, std::size_t bytes, const World::Clocks& known) {
+    try {
+      meet(sends, bytes);
+      move(sends, data, bytes);
+      sends ? tell(known) : hear();
+    } catch (const Ended&) {
+    } catch (const std::runtime_error& error) {
+      const std::lock_guard lock(mutex_);
+      if (error_.empty()) error_ = error.what();
+    }
+    --running_;
+  }
+
+  // Both ends say what they are about to do before a byte moves.
+  void meet(bool sends, std::size_t bytes) {
+    std::uint64_t mine = bytes * 2 + (sends ? 1 : 0);
+    std::uint64_t other = 0;
+    move_number(true, mine);
+    move_number(false, other);
+    if (other / 2 != bytes || (other & 1) == (mine & 1)) throw std::runtime_error("send and receive do not match");
+  }
+
+  void tell(const World::Clocks& clocks) {
+    std::uint64_t count = clocks.size();
+    move_number(true, count);
+    for (const auto& [process, clock] : clocks) {
+      std::uint64_t name = process;
+      std::vector<std::uint64_t> numbers = clock.numbers();
+      std::uint64_t size = numbers.size();
+      move_number(true, name);
+      move_number(true, size);
+      move(true, reinterpret_cast<std::byte*>(numbers.data()), size * sizeof(std::uint64_t));
+    }
+  }
+
+  void hear() {
+    World::Clocks clocks;
+    std::uint64_t count = 0;
+    move_number(false, count);
+    for (; count > 0; --count) {
+      std::uint64_t process = 0;
+      std::uint64_t size = 0;
+      move_number(false, process);
+      move_number(false, size);
+      EVERSTEP_CHECK(size < kMostNumbers, "an emulated NCCL reads noise");
+      std::vector<std::uint64_t> numbers(size);
+      move(false, reinterpret_cast<std::byte*>(numbers.data()), size * sizeof(std::uint64_t));
+      clocks[process].learn(Clock::of_numbers(std::move(numbers)));
+    }
+    const std::lock_guard lock(heard_->mutex);
+    for (const auto& [process, clock] : clocks) heard_->clocks[process].learn(clock);
+  }
+
+  void move_number(bool sends, std::uint64_t& number) {
+    move(sends, reinterpret_cast<std::byte*>(&number), sizeof number);
+  }
+
+  void move(bool sends, std::byte* at, std::size_t bytes) {
+    while (bytes > 0) {
+      wait_for(sends ? POLLOUT : POLLIN);
+      const ssize_t moved =
+          sends ? ::send(socket_, at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) : ::recv(socket_, at, bytes, MSG_DONTWAIT);
+      if (moved == 0 || (moved < 0 && errno != EAGAIN)) {
+        if (options_.tells_of_death) throw std::runtime_error("remote process exited or there was a network error");
+        wait_for_end();
+      }
+      if (moved <= 0) continue;
+      at += moved;
+      bytes -= static_cast<std::size_t>(moved);
+    }
+  }
+
+  bool wait_for(short event) const {
+    pollfd poll{socket_, event, 0};
+    while (true) {
+      if (is_ended_) throw Ended("ended");
+      if (::poll(&poll, 1, kLookUpMilliseconds) > 0) return true;
+    }
+  }
+
+  [[noreturn]] void wait_for_end() const {
+    while (!is_ended_) std::this_thread::sleep_for(std::chrono::milliseconds(kLookUpMilliseconds));
+    throw Ended("ended");
+  }
+
+  Accelerator& accelerator_;
+  const EmulatedNcclOptions& options_;
+  const int rank_;
+  std::atomic<int> socket_{-1};
+  std::atomic<bool> is_connected_{false};
+  std::atomic<bool> is_ended_{false};
+  std::atomic<bool> is_finalizing_{false};
+  std::atomic<bool> is_finalized_{false};
+  std::atomic<int> running_{0};
+  std::mutex mutex_;
+  std::string error_;
+  const std::shared_ptr<Heard> heard_ = std::make_shared<Heard>();
+  std::optional<Event> last_;  // the newest operation
+  StreamId last_stream_ = 0;
+  std::thread finalizing_;
+  std::thread connecting_;
+};
+
+Communicator& at(NcclCommunicator communicator) { return *static_cast<Communicator*>(communicator); }
+
+// One table's own.
+class Table {
+ public:
+  Table(Accelerator& accelerator, EmulatedNcclOptions options)
+      : accelerator_(accelerator), options_(std::move(options)) {}
+
+  static StreamId stream_of(CudaStream stream) { return stream == nullptr ? 0 : stream_of_handle(stream); }
+
+  NcclOutcome init(NcclCommunicator* made, const NcclUniqueId& id, int rank) {
+    *made = new Communicator(accelerator_, options_, id, rank);
+    return in_progress();
+  }
+
+  NcclOutcome transfer(bool sends, void* data, std::size_t bytes, int peer, NcclCommunicator communicator,
+                       CudaStream stream) {
+    const NcclOutcome outcome = at(communicator).transfer(sends, data, bytes, peer, stream_of(stream));
+    if (!outcome.failed() && !sends) {
+      const std::lock_guard lock(mutex_);
+      heard_[stream_of(stream)] = at(communicator).heard();
+    }
+    return outcome;
+  }
+
+  NcclOutcome record(EmulatedEvent& event, CudaStream stream) {
+    event.event = accelerator_.record(stream_of(stream));
+    const std::lock_guard lock(mutex_);
+    const auto heard = heard_.find(stream_of(stream));
+    event.heard = heard == heard_.end() ? nullptr : heard->second;
+    return {};
+  }
+
+  NcclOutcome query(const EmulatedEvent& event) {
+    if (!accelerator_.query(event.event)) return in_progress();
+    if (event.heard == nullptr) return {};
+    const std::lock_guard lock(event.heard->mutex);
+    world().learn(event.heard->clocks);
+    const auto own = event.heard->clocks.find(world().self());
+    if (own != event.heard->clocks.end()) accelerator_.learn_here(own->second);
+    return {};
+  }
+
+  Accelerator& accelerator() const { return accelerator_; }
+  const EmulatedNcclOptions& options() const { return options_; }
+
+ private:
+  Accelerator& accelerator_;
+  const EmulatedNcclOptions options_;
+  std::mutex mutex_;
+  std::map<StreamId, std::shared_ptr<Heard>> heard_;  // the last receive's
+};
+
+NcclUniqueId unique_id() {
+  NcclUniqueId id{};
+  for (std::size_t i = 0; i < kNameBytes; i += sizeof(std::uint64_t)) {
+    const std::uint64_t number = random_number();
+    std::memcpy(id.data() + i, &number, sizeof number);
+  }
+  return id;
+}
+
+void add_communicators(NcclApi& api, const std::shared_ptr<Table>& table) {
+  api.comm_init_rank = [table](NcclCommunicator* made, const NcclUniqueId& id, int rank) {
+    return table->init(made, id, rank);
+  };
+  api.comm_get_async_error = [](NcclCommunicator communicator) { return at(communicator).state(); };
+  api.send = [table](const void* from, std::size_t bytes, int peer, NcclCommunicator communicator, CudaStream stream) {
+    return table->transfer(true, const_cast<void*>(from), bytes, peer, communicator, stream);
+  };
+  api.recv = [table](void* into, std::size_t bytes, int peer, NcclCommunicator communicator, CudaStream stream) {
+    return table->transfer(false, into, bytes, peer, communicator, stream);
+  };
+  api.comm_finalize = [](NcclCommunicator communicator) { return at(communicator).finalize(); };
+  api.comm_destroy = [](NcclCommunicator communicator) {
+    delete &at(communicator);
+    return NcclOutcome{};
+  };
+  api.comm_revoke = [](NcclCommunicator communicator) {
+    at(communicator).end_kernels();
+    return NcclOutcome{};
+  };
+  api.comm_abort = [table](NcclCommunicator communicator) {
+    table->options().in_abort();
+    delete &at(communicator);
+    return NcclOutcome{};
+  };
+}
+
+void add_streams(NcclApi& api, const std::shared_ptr<Table>& table) {
+  api.stream_create = [table]() -> Result<CudaStream> {
+    return CudaStream(native_handle(table->accelerator().new_stream(table->options().device)));
+  };
+  api.allocate = [table](std::size_t bytes, CudaStream stream) -> Result<void*> {
+    return table->accelerator().allocate(bytes, Table::stream_of(stream));
+  };
+  api.event_create = []() -> Result<CudaEvent> { return CudaEvent(new EmulatedEvent); };
+  api.event_destroy = [](CudaEvent event) { delete static_cast<EmulatedEvent*>(event); };
+  api.event_record = [table](CudaEvent event, CudaStream stream) {
+    return table->record(*static_cast<EmulatedEvent*>(event), stream);
+  };
+  api.event_query = [table](CudaEvent event) { return table->query(*static_cast<const EmulatedEvent*>(event)); };
+  api.stream_wait_event = [table](CudaStream stream, CudaEvent event) {
+    table->accelerator().wait(Table::stream_of(stream), static_cast<const EmulatedEvent*>(event)->event);
+    return NcclOutcome{};
+  };
+}
+
+}  // namespace
+
+NcclApi emulated_nccl(Accelerator& accelerator, const EmulatedNcclOptions& options) {
+  const auto table = std::make_shared<Table>(accelerator, options);
+  NcclApi api;
+  api.get_version = [table] { return table->options().version; };
+  api.set_device = [table](int) { return table->options().has_device ? NcclOutcome{} : failed("no such device"); };
+  api.get_unique_id = []() -> Result<NcclUniqueId> { return unique_id(); };
+  add_communicators(api, table);
+  add_streams(api, table);
+  return api;
+}
+
+int emulated_communicators() { return communicators(); }
+
+}  // namespace everstep::accelerator

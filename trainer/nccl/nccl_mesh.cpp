@@ -1,0 +1,313 @@
+#include "trainer/nccl/nccl_mesh.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <thread>
+#include <utility>
+
+namespace everstep::trainer {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kMeshPoll = 1ms;
+
+// What both sides of a pair tell each other. The id is that of the communicator in which the one who says it sends.
+struct Hello {
+  std::int32_t version = 0;  // of NCCL; 0: there is none
+  NcclUniqueId id{};
+};
+
+template <typename Word>
+Buffer to_buffer(const Word& word) {
+  Buffer buffer = allocate_scratch(sizeof(Word));
+  std::memcpy(buffer.data, &word, sizeof(Word));
+  return buffer;
+}
+
+class MeshMaking {
+ public:
+  MeshMaking(std::shared_ptr<NcclDevice> device, Transport& host, const NcclMeshRequest& request)
+      : device_(std::move(device)),
+        host_(host),
+        request_(request),
+        deadline_(Clock::now() + request.timeout),
+        mesh_(std::make_unique<NcclMesh>(device_)) {}
+
+  Result<std::unique_ptr<NcclMesh>> run() {
+    EVERSTEP_TRY(exchange_hellos());
+    EVERSTEP_TRY(make_communicators());
+    EVERSTEP_TRY(make_first_transfers());
+    EVERSTEP_TRY(agree());
+    return std::move(mesh_);
+  }
+
+ private:
+  struct Waiting {
+    int peer = 0;
+    ReceiveId receive = 0;
+    Buffer into;
+  };
+
+  int version() const { return device_ == nullptr ? 0 : device_->api().get_version(); }
+
+  void give_up(int peer, const std::string& why) {
+    mesh_->drop(peer);
+    request_.on_missing(peer, why);
+  }
+
+  FrameHeader header(std::size_t length) const {
+    FrameHeader header;
+    header.lineage = request_.lineage;
+    header.generation = request_.generation;
+    header.kind = FrameKind::kNccl;
+    header.length = length;
+    return header;
+  }
+
+  template <typename Word>
+  void say(int peer, const Word& word) {
+    host_.send(peer, Channel::kCredits, header(sizeof(Word)), to_buffer(word));
+  }
+
+  // Everybody answers all that is asked, whether it has links or not.
+  template <typename Word, typename Take>
+  Status hear_all(Take take) {
+    std::vector<Waiting> waiting;
+    for (const int peer : request_.peers) {
+      const Buffer into = allocate_scratch(sizeof(Word));
+      waiting.push_back({peer, host_.post_receive(peer, Channel::kCredits, header(sizeof(Word)), into), into});
+    }
+    for (const Waiting& one : waiting) {
+      EVERSTEP_TRY(wait_until([&] { return host_.ready(one.receive); }));
+      EVERSTEP_TRY(host_.wait(one.receive, 0ms));
+      Word word{};
+      std::memcpy(&word, one.into.data, sizeof(Word));
+      EVERSTEP_TRY(take(one.peer, word));
+    }
+    return {};
+  }
+
+  // Peers may be late by all the time that they have, too.
+  template <typename Condition>
+  Status wait_until(Condition condition) {
+    const auto deadline = deadline_ + request_.timeout;
+    while (!condition()) {
+      EVERSTEP_TRY(look());
+      if (Clock::now() > deadline) {
+        return Error{ErrorCode::kDeadlineExceeded, "a peer did not say whether it has NCCL", ""};
+      }
+      std::this_thread::sleep_for(kMeshPoll);
+    }
+    return {};
+  }
+
+  Status look() {
+    if (!request_.is_wanted()) return Error{ErrorCode::kCancelled, "the connection is not wanted any more", ""};
+    return host_.status();
+  }
+
+  Status exchange_hellos() {
+    std::map<int, NcclUniqueId> own;
+    for (const int peer : request_.peers) {
+      const bool is_tried = device_ != nullptr && !request_.unreachable.contains(peer);
+      Hello hello{is_tried ? version() : 0};
+      if (is_tried) {
+        const auto id = device_->api().get_unique_id();
+        if (!id) hello.version = 0;
+        if (id) hello.id = *id;
+      }
+      own[peer] = hello.id;
+      versions_[peer] = hello.version;
+      say(peer, hello);
+    }
+    return hear_all<Hello>([&](int peer, const Hello& hello) -> Status {
+      const int mine = versions_[peer];
+      if (mine == 0) {
+        request_.on_missing(peer, device_ == nullptr ? "this worker has no NCCL" : "NCCL did not connect before");
+      } else if (hello.version == 0) {
+        request_.on_missing(peer, "that worker has no NCCL, or does not reach this one");
+      } else if (hello.version != mine) {
+        request_.on_missing(
+            peer, "that worker has NCCL " + std::to_string(hello.version) + ", and this one " + std::to_string(mine));
+      } else {
+        open(peer, own[peer], hello.id);
+      }
+      return {};
+    });
+  }
+
+  void open(int peer, const NcclUniqueId& own, const NcclUniqueId& of_peer) {
+    NcclMesh::Pair& pair = mesh_->add(peer);
+    Status opened = pair.out.open(own);
+    if (opened) opened = pair.in.open(of_peer);
+    if (!opened) give_up(peer, opened.error().message);
+  }
+
+  // Until `step` is true for each pair, or it fails, or time is up.
+  template <typename Step>
+  Status advance_all(Step step) {
+    std::set<int> waiting;
+    for (const int peer : mesh_->peers()) waiting.insert(peer);
+    while (!waiting.empty()) {
+      EVERSTEP_TRY(look());
+      for (auto each = waiting.begin(); each != waiting.end();) {
+        const int peer = *each;
+        const Result<bool> done = step(peer, *mesh_->with(peer));
+        if (!done) give_up(peer, done.error().message);
+        each = !done || *done ? waiting.erase(each) : std::next(each);
+      }
+      if (waiting.empty()) break;
+      if (Clock::now() > deadline_) {
+        for (const int peer : waiting) {
+          give_up(peer, "NCCL did not connect in time");
+          request_.on_unreachable(peer);
+        }
+        break;
+      }
+      std::this_thread::sleep_for(kMeshPoll);
+    }
+    return {};
+  }
+
+  Status make_communicators() {
+    return advance_all([](int, NcclMesh::Pair& pair) -> Result<bool> {
+      auto out = pair.out.is_made();
+      if (!out || !*out) return out;
+      return pair.in.is_made();
+    });
+  }
+
+  // One after the other, on a lane for each direction: sends in the order of their receivers, receives in that of their
+  // senders. Of the first transfers that are not over, that of the first sender to its first receiver waits for nobody.
+  Status make_first_transfers() {
+    if (mesh_->peers().empty()) return {};
+    for (Direction& direction : directions_) {
+      const Status taken = take_lane(direction);
+      if (taken) continue;
+      for (const int peer : mesh_->peers()) give_up(peer, taken.error().message);
+      return {};
+    }
+    Status done = advance_all([this](int peer, NcclMesh::Pair& pair) -> Result<bool> {
+      bool all = true;
+      for (Direction& direction : directions_) {
+        const auto over = advance_first(direction, peer, pair.*direction.link);
+        if (!over) return over.error();
+        all = all && *over;
+      }
+      return all;
+    });
+    // A lane with a transfer that failed is given back by whoever ends its link.
+    for (const Direction& direction : directions_) {
+      if (!direction.at_work) device_->give_back(NcclLaneUse::kFirst, direction.lane);
+    }
+    return done;
+  }
+
+  struct Direction {
+    NcclLink NcclMesh::Pair::*link;
+    std::optional<int> at_work{};
+    NcclLane lane{};
+    std::set<int> over{};
+  };
+
+  Status take_lane(Direction& direction) {
+    const auto taken = device_->take(NcclLaneUse::kFirst);
+    if (!taken) return taken.error();
+    direction.lane = **taken;
+    direction.at_work.reset();
+    return {};
+  }
+
+  Result<bool> advance_first(Direction& direction, int peer, NcclLink& link) {
+    if (direction.over.contains(peer)) return true;
+    if (direction.at_work && mesh_->with(*direction.at_work) == nullptr) EVERSTEP_TRY(take_lane(direction));
+    if (direction.at_work && *direction.at_work != peer) return false;
+    if (!direction.at_work) {
+      direction.at_work = peer;
+      EVERSTEP_TRY(link.launch_first(direction.lane));
+    }
+    auto flight = link.advance();
+    if (!flight) return flight.error();
+    if (!*flight) return false;
+    device_->api().event_destroy((*flight)->over);
+    direction.at_work.reset();
+    direction.over.insert(peer);
+    return true;
+  }
+
+  Status agree() {
+    for (const int peer : request_.peers) say(peer, static_cast<std::int32_t>(mesh_->with(peer) != nullptr));
+    return hear_all<std::int32_t>([&](int peer, std::int32_t has_links) -> Status {
+      if (has_links == 0 && mesh_->with(peer) != nullptr) give_up(peer, "that worker could not connect");
+      return {};
+    });
+  }
+
+  const std::shared_ptr<NcclDevice> device_;
+  Transport& host_;
+  const NcclMeshRequest& request_;
+  const Clock::time_point deadline_;
+  std::unique_ptr<NcclMesh> mesh_;
+  std::map<int, int> versions_;
+  std::array<Direction, 2> directions_{Direction{&NcclMesh::Pair::out}, Direction{&NcclMesh::Pair::in}};
+};
+
+}  // namespace
+
+NcclMesh::Pair* NcclMesh::with(int peer) {
+  const auto found = pairs_.find(peer);
+  return found == pairs_.end() ? nullptr : found->second.get();
+}
+
+std::vector<int> NcclMesh::peers() const {
+  std::vector<int> peers;
+  for (const auto& [peer, pair] : pairs_) peers.push_back(peer);
+  return peers;
+}
+
+NcclMesh::Pair& NcclMesh::add(int peer) {
+  return *pairs_.emplace(peer, std::make_unique<Pair>(*device_)).first->second;
+}
+
+void NcclMesh::drop(int peer) { pairs_.erase(peer); }
+
+std::vector<NcclRemains> NcclMesh::take(int peer) {
+  const auto pair = pairs_.extract(peer);
+  if (pair.empty()) return {};
+  std::vector<NcclRemains> remains;
+  remains.push_back(pair.mapped()->out.take());
+  remains.push_back(pair.mapped()->in.take());
+  return remains;
+}
+
+void NcclMesh::end(NcclDevice::How how) {
+  std::vector<NcclRemains> remains;
+  bool is_idle = true;
+  for (auto& [peer, pair] : pairs_) {
+    is_idle = is_idle && pair->out.is_idle() && pair->in.is_idle();
+    remains.push_back(pair->out.take());
+    remains.push_back(pair->in.take());
+  }
+  pairs_.clear();
+  if (device_ != nullptr) device_->end(std::move(remains), is_idle ? how : NcclDevice::How::kAtOnce);
+}
+
+Result<std::unique_ptr<NcclMesh>> connect_nccl(std::shared_ptr<NcclDevice> device, Transport& host,
+                                               const NcclMeshRequest& request) {
+  if (device != nullptr) device->enter_thread();
+  return MeshMaking(std::move(device), host, request).run();
+}
+
+std::vector<int> nccl_peers(int worker, int depth, int width) {
+  std::vector<int> peers;
+  for (int peer = 0; peer < depth * width; ++peer) {
+    const bool is_near = peer / depth == worker / depth || peer % depth == worker % depth;
+    if (peer != worker && is_near) peers.push_back(peer);
+  }
+  return peers;
+}
+
+}  // namespace everstep::trainer
