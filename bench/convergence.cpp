@@ -4,29 +4,31 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
 #include "bench/loss_plot.h"
+#include "scheduler/schedule.h"
 #include "trainer/data/open_data.h"
 #include "trainer/loop/train_loop.h"
 #include "trainer/threads/thread_transport.h"
 #include "trainer/torch/torch_stage.h"
 
-// Trains a small GPT with AMDP and with its synchronous twin, three seeds each, and draws the losses:
-// convergence CORPUS PICTURE [UPDATES [RATE]]
+// Trains a small GPT with asynchronous schedules and synchronously, three seeds each, prints their final losses over
+// the synchronous one, and draws those of AMDP: convergence CORPUS PICTURE [UPDATES [RATE]]
 //
-// What AMDP costs grows with the learning rate, since it is the distance between two versions of the weights that a
-// touched minibatch sees: the rate belongs to every figure made here.
+// What an asynchronous schedule costs grows with the learning rate, since that decides how far two versions of the
+// weights are apart: the rate belongs to every figure made here.
 namespace everstep::bench {
 namespace {
 
 using scheduler::ScheduleKind;
+using scheduler::ScheduleRequest;
 using trainer::TrainOptions;
 
-constexpr int kDepth = 4;
 constexpr double kGoal = 1.01;  // AMDP over synchronous
-constexpr int kRoundsPerUpdate = 4;
+constexpr int kWindow = 16;
 constexpr std::uint64_t kSeeds[] = {1, 2, 3};
 
 struct Experiment {
@@ -35,12 +37,49 @@ struct Experiment {
   double rate = 3e-4;
 };
 
-TrainOptions options_of(ScheduleKind kind, std::uint64_t seed, const Experiment& experiment) {
+ScheduleRequest at_depth_4(ScheduleKind kind) {
+  ScheduleRequest request;
+  request.kind = kind;
+  request.depth = 4;
+  request.window = kWindow;
+  return request;
+}
+
+ScheduleRequest clockwork(int depth, int pipelines, int lag) {
+  ScheduleRequest request = at_depth_4(ScheduleKind::kClockwork);
+  request.depth = depth;
+  request.pipelines = pipelines;
+  request.lag = lag;
+  return request;
+}
+
+// With a provisional step that leaves out as little as it can.
+ScheduleRequest provisional(ScheduleRequest request) {
+  request.provisional = scheduler::provisional_range(request).fewest;
+  return request;
+}
+
+struct Variant {
+  const char* name;
+  ScheduleRequest schedule;
+};
+
+std::vector<Variant> variants() {
+  return {{"synchronous", at_depth_4(ScheduleKind::kAmdpSync)},
+          {"AMDP", at_depth_4(ScheduleKind::kAmdp)},
+          {"AMDP, provisional", provisional(at_depth_4(ScheduleKind::kAmdp))},
+          {"D=4 P=2", clockwork(4, 2, 0)},
+          {"D=4 P=2, provisional", provisional(clockwork(4, 2, 0))},
+          {"D=4 P=2 lag=4", clockwork(4, 2, 4)},
+          {"D=4 P=2 lag=4, provisional", provisional(clockwork(4, 2, 4))},
+          {"D=3 P=1", clockwork(3, 1, 0)},
+          {"D=3 P=1, provisional", provisional(clockwork(3, 1, 0))}};
+}
+
+TrainOptions options_of(const ScheduleRequest& schedule, std::uint64_t seed, const Experiment& experiment) {
   TrainOptions options;
-  options.schedule.kind = kind;
-  options.schedule.depth = kDepth;
-  options.schedule.window = kRoundsPerUpdate * kDepth;
-  options.cuts = {0, 2, 3, 4, 6};
+  options.schedule = schedule;
+  options.cuts = schedule.depth == 4 ? std::vector<int>{0, 2, 3, 4, 6} : std::vector<int>{0, 2, 4, 6};
   options.model.shape = {"small", scheduler::ModelFamily::kGpt, 4, 64, 4, 64, 256};
   options.model.minibatch = 2;
   options.model.seed = seed;
@@ -57,10 +96,11 @@ TrainOptions options_of(ScheduleKind kind, std::uint64_t seed, const Experiment&
 // The loss of every update. Ends the program if training fails.
 std::vector<double> losses_of(const TrainOptions& options, const std::string& corpus) {
   const auto data = trainer::open_data({.path = corpus, .validation_fraction = 0}, options.model).value();
-  const auto transports = trainer::make_thread_transports(kDepth);
+  const int depth = options.schedule.depth;
+  const auto transports = trainer::make_thread_transports(depth);
   std::vector<double> losses;
   std::vector<std::thread> workers;
-  for (int worker = 0; worker < kDepth; ++worker) {
+  for (int worker = 0; worker < depth; ++worker) {
     workers.emplace_back([&, worker] {
       trainer::prepare_torch(1);
       trainer::TrainHooks hooks;
@@ -82,25 +122,38 @@ std::vector<double> losses_of(const TrainOptions& options, const std::string& co
 
 int run(const Experiment& experiment, const std::string& picture) {
   trainer::prepare_torch(1);
-  std::printf("| seed | synchronous | AMDP | ratio |\n|---:|---:|---:|---:|\n");
-  std::vector<LossPair> pairs;
+  const std::vector<Variant> all = variants();
+  std::printf("| final loss over synchronous |");
+  for (const std::uint64_t seed : kSeeds) std::printf(" seed %d |", static_cast<int>(seed));
+  std::printf(" mean |\n|---|");
+  for (std::size_t column = 0; column <= std::size(kSeeds); ++column) std::printf("---:|");
+  std::printf("\n");
+  std::vector<LossPair> pairs(std::size(kSeeds));
   double worst = 0;
-  for (const std::uint64_t seed : kSeeds) {
-    LossPair& pair = pairs.emplace_back();
-    pair.seed = seed;
-    pair.synchronous = losses_of(options_of(ScheduleKind::kAmdpSync, seed, experiment), experiment.corpus);
-    pair.amdp = losses_of(options_of(ScheduleKind::kAmdp, seed, experiment), experiment.corpus);
-    const double synchronous = final_loss(pair.synchronous);
-    const double amdp = final_loss(pair.amdp);
-    worst = std::max(worst, amdp / synchronous);
-    std::printf("| %d | %.4f | %.4f | %.4f |\n", static_cast<int>(seed), synchronous, amdp, amdp / synchronous);
+  for (const Variant& variant : all) {
+    std::printf("| %s |", variant.name);
+    double sum = 0;
+    for (std::size_t i = 0; i < std::size(kSeeds); ++i) {
+      std::vector<double> losses = losses_of(options_of(variant.schedule, kSeeds[i], experiment), experiment.corpus);
+      const double loss = final_loss(losses);
+      LossPair& pair = pairs[i];
+      pair.seed = kSeeds[i];
+      const bool is_synchronous = variant.schedule.kind == ScheduleKind::kAmdpSync;
+      if (is_synchronous) pair.synchronous = std::move(losses);
+      const double ratio = loss / final_loss(pair.synchronous);
+      sum += ratio;
+      std::printf(" %.4f |", is_synchronous ? loss : ratio);
+      std::fflush(stdout);
+      if (variant.schedule.kind != ScheduleKind::kAmdp || variant.schedule.provisional > 0) continue;
+      worst = std::max(worst, ratio);
+      pair.amdp = std::move(losses);
+    }
+    std::printf(" %.4f |\n", sum / static_cast<double>(std::size(kSeeds)));
     std::fflush(stdout);
   }
   std::ofstream file(picture);
-  file << draw_losses(pairs, "GPT, 4 layers of 64; D = " + std::to_string(kDepth) +
-                                 ", T = " + std::to_string(kRoundsPerUpdate) + "; learning rate " +
-                                 shortest_text(experiment.rate) + "; final losses are means of the last " +
-                                 std::to_string(kFinalUpdates) + " updates");
+  file << draw_losses(pairs, "GPT, 4 layers of 64; D = 4, T = 4; learning rate " + shortest_text(experiment.rate) +
+                                 "; final losses are means of the last " + std::to_string(kFinalUpdates) + " updates");
   return file.good() && worst <= kGoal ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -102,6 +102,7 @@ class MeddlingStage final : public StageCompute {
   MeddlingStage(std::unique_ptr<StageCompute> stage, Meddle meddle)
       : stage_(std::move(stage)), meddle_(std::move(meddle)) {}
 
+  void select_weights(WeightSet set) override { stage_->select_weights(set); }
   Result<Output> forward(Position position, Buffer input) override {
     auto output = stage_->forward(position, std::move(input));
     if (output && !output->tensor.empty()) meddle_(output->tensor);

@@ -18,7 +18,7 @@ namespace everstep::trainer {
 // Where in the run a checkpoint's state was taken.
 enum class CutKind : std::uint8_t {
   kFlush,     // at an update with nothing in flight: one version of the weights
-  kLive,      // at an update of a full pipeline: the version before is part of the state
+  kLive,      // at an update of a full pipeline: the weights that the next window has begun on are part of the state
   kInWindow,  // after a round: with the gradients summed so far
 };
 
@@ -60,8 +60,9 @@ struct StageState {
   Buffer previous;  // the weights one version before
   Buffer first_moment;
   Buffer second_moment;
-  Buffer master;     // under bf16
-  Buffer gradients;  // sums of float or std::int64_t
+  Buffer master;         // under bf16
+  Buffer gradients;      // sums of float or std::int64_t
+  Buffer provisional{};  // what the window after these weights runs on until its update
 };
 
 struct StagedStage {
@@ -83,6 +84,7 @@ struct WindowHistory {
   std::vector<double> losses;   // of minibatches [first, end)
   std::vector<int> left_out{};  // of them, ascending: those that were not run and add nothing
   double norm_limit = 0;        // skipped because its norm was above this; 0: because it was not finite
+  bool provisional = false;     // until the update before, it ran on provisional weights
 
   bool operator==(const WindowHistory&) const = default;
 };
@@ -91,11 +93,13 @@ struct WindowHistory {
 struct StagedCut {
   CutKind kind = CutKind::kFlush;
   Position position;
-  Version version;             // of `weights` and moments
-  std::uint32_t nonce = 0;     // the same on all workers
-  std::int64_t applied = 0;    // updates that were not skipped
-  bool usable = true;          // false: a gradient could not be represented, so there is nothing to resume from
-  bool began_drained = false;  // the unfinished window, inside a window only
+  Version version;                 // of `weights` and moments
+  std::uint32_t nonce = 0;         // the same on all workers
+  std::int64_t applied = 0;        // updates that were not skipped
+  double clip_scale = 1;           // what the last update multiplied its gradient by
+  bool usable = true;              // false: a gradient could not be represented, so there is nothing to resume from
+  bool began_drained = false;      // the unfinished window, inside a window only
+  bool began_provisional = false;  // the same; on provisional weights
   std::optional<double> validation_loss;  // of this very state, if it was measured
   std::vector<StagedStage> stages;        // to be written by this worker, in memory of the host
   Mark is_here{};                         // when it has passed, the bytes of `stages` are
@@ -127,10 +131,13 @@ struct ResumePoint {
   Version version;                    // of the newest weights in the checkpoint
   std::int64_t applied = 0;           // updates that were not skipped
   std::int64_t skipped_in_a_row = 0;  // the last ones
+  double clip_scale = 1;              // what the last update multiplied its gradient by; 1 if it was skipped
 
   // The checkpoint is live and the plan is the one it was made under: round 0 runs on the version before, as if nothing
   // had happened. Else a live checkpoint starts on its newest weights, drained.
   bool continues_live = false;
+  // It ran on provisional weights there, which the checkpoint has in the stead of the version before.
+  bool continues_provisional = false;
 
   std::vector<MinibatchLoss> losses;  // of the minibatches of an unfinished window that lie before the position
 

@@ -33,6 +33,7 @@ storage::LedgerEntry entry_of(const WindowHistory& window) {
   entry.losses = window.losses;
   entry.left_out = window.left_out;
   entry.norm_limit = window.norm_limit;
+  entry.provisional = window.provisional;
   return entry;
 }
 
@@ -212,7 +213,9 @@ storage::Shard CheckpointWriter::shard_of(const StagedCut& cut, std::vector<File
   shard.name = name_of(cut, setup_.generation);
   shard.version = cut.version;
   shard.applied = cut.applied;
+  shard.clip_scale = cut.clip_scale;
   shard.began_drained = cut.began_drained;
+  shard.began_provisional = cut.began_provisional;
   shard.validation_loss = cut.validation_loss;
   shard.files = std::move(files);
   for (const MinibatchLoss& loss : cut.losses) shard.window_losses.push_back({loss.minibatch, loss.loss});

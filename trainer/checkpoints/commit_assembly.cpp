@@ -25,7 +25,8 @@ Status check_agreement(const RunFacts& run, const std::vector<Shard>& shards) {
   for (const Shard& shard : shards) {
     if (shard.job != run.job || shard.lineage != run.lineage) return contradiction("one is of another job");
     const Shard& first = shards.front();
-    if (shard.name != first.name || shard.version != first.version || shard.applied != first.applied) {
+    if (shard.name != first.name || shard.version != first.version || shard.applied != first.applied ||
+        shard.clip_scale != first.clip_scale) {
       return contradiction(to_string(shard.name) + " is not " + to_string(first.name));
     }
   }
@@ -80,6 +81,7 @@ LedgerEntry unfinished_entry(const RunFacts& run, const Shard& shard, const Loss
   entry.generation = run.generation;
   entry.plan = run.plan_text;
   entry.flushed = shard.began_drained;
+  entry.provisional = shard.began_provisional;
   for (const auto& [minibatch, loss] : losses) {
     if (minibatch >= entry.first) entry.losses.push_back(loss);
   }
@@ -145,6 +147,7 @@ Manifest describe_run(const RunFacts& run, const Shard& shard) {
   manifest.name = shard.name;
   manifest.version = shard.version;
   manifest.applied = shard.applied;
+  manifest.clip_scale = shard.clip_scale;
   manifest.validation_loss = shard.validation_loss;
   manifest.plan = run.plan;
   manifest.blocks = run.blocks;
@@ -167,6 +170,7 @@ storage::StoredPlan stored_plan(const scheduler::Plan& plan) {
   stored.preload = request.preload;
   stored.pipelines = request.pipelines;
   stored.lag = request.lag;
+  stored.provisional = request.provisional;
   stored.cuts = plan.cuts;
   return stored;
 }
@@ -207,7 +211,7 @@ Result<CommitRequest> assemble_commit(const RunFacts& run, const std::vector<Sha
 }
 
 CutKind cut_kind_of(const storage::Manifest& manifest) {
-  if (manifest.has(storage::StateKind::kPrevious)) return CutKind::kLive;
+  if (manifest.is_live()) return CutKind::kLive;
   return manifest.minibatches_into_window() > 0 ? CutKind::kInWindow : CutKind::kFlush;
 }
 

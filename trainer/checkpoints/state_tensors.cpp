@@ -27,11 +27,13 @@ std::vector<Part> parts_of(const ModelConfig& model, Accumulation accumulation, 
       {StateKind::kOptimizer, "second_moment/", ElementType::kFloat32, state.second_moment},
       {StateKind::kOptimizer, "master/", ElementType::kFloat32, state.master},
       {StateKind::kGradients, "", sum, state.gradients},
+      {StateKind::kProvisional, "", weight, state.provisional},
   };
 }
 
 Version version_of(const StagedCut& cut, StateKind kind) {
-  return {cut.version.value - (kind == StateKind::kPrevious ? 1 : 0)};
+  const bool is_of_before = kind == StateKind::kPrevious || kind == StateKind::kProvisional;
+  return {cut.version.value - (is_of_before ? 1 : 0)};
 }
 
 }  // namespace

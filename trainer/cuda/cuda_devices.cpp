@@ -34,6 +34,13 @@ Result<std::vector<DeviceFacts>> list_gpus() {
   return gpus;
 }
 
+std::optional<std::int64_t> bytes_in_use(int number) {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  if (cudaSetDevice(number) != cudaSuccess || cudaMemGetInfo(&free, &total) != cudaSuccess) return std::nullopt;
+  return static_cast<std::int64_t>(total - free);
+}
+
 }  // namespace
 
 std::string version_text(int version) {
@@ -60,6 +67,7 @@ DeviceKind cuda_devices() {
     return std::vector<std::pair<std::string, std::string>>{{"cuda", version_text(runtime_version())},
                                                             {"cuda-driver", version_text(driver_version())}};
   };
+  kind.bytes_in_use = bytes_in_use;
   return kind;
 }
 

@@ -1,6 +1,8 @@
 // The kernels of the operators in trainer/torch/ops.h for CUDA, on the current stream of the tensors' GPU. Arguments
 // were checked there.
+#include <array>
 #include <cstdint>
+#include <optional>
 
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAException.h>
@@ -83,6 +85,31 @@ void adamw_op(const Tensor& master, const Tensor& first, const Tensor& second, c
   });
 }
 
+template <typename Sum, typename Weight>
+void try_step(const Tensor& weights, const std::array<Tensor, 3>& state, const Tensor& gradient,
+              const kernels::AdamWConstants& constants, cudaStream_t stream) {
+  adamw_trial(constants,
+              AdamWTrialState<Sum, Weight>{data<float>(state[0]), data<float>(state[1]), data<float>(state[2]),
+                                           data<Sum>(gradient), mutable_data<Weight>(weights), gradient.numel()},
+              stream);
+}
+
+void adamw_trial_op(const Tensor& weights, const Tensor& master, const Tensor& first, const Tensor& second,
+                    const Tensor& gradient, at::ArrayRef<double> constants) {
+  const kernels::AdamWConstants narrow = kernels::adamw_constants(constants.data());
+  const std::array<Tensor, 3> state{master, first, second};
+  const bool is_float = weights.scalar_type() == at::kFloat;
+  launch_on(weights, [&](cudaStream_t stream) {
+    if (is_fixed_point(gradient)) {
+      is_float ? try_step<std::int64_t, float>(weights, state, gradient, narrow, stream)
+               : try_step<std::int64_t, kernels::Bf16>(weights, state, gradient, narrow, stream);
+    } else {
+      is_float ? try_step<float, float>(weights, state, gradient, narrow, stream)
+               : try_step<float, kernels::Bf16>(weights, state, gradient, narrow, stream);
+    }
+  });
+}
+
 void round_to_bf16_op(const Tensor& weights, const Tensor& master) {
   launch_on(weights, [&](cudaStream_t stream) {
     round_to_bf16(mutable_data<std::uint16_t>(weights), data<float>(master), master.numel(), stream);
@@ -127,6 +154,17 @@ void swap_op(const Tensor& left, const Tensor& right) {
          stream);
   });
 }
+
+void multiply_op(const Tensor& result, const Tensor& left, const Tensor& right, const std::optional<Tensor>& bias) {
+  Tensor target = result;
+  if (bias) {
+    at::addmm_out(target, *bias, left, right);
+  } else {
+    at::mm_out(target, left, right);
+  }
+}
+
+void add_product_op(const Tensor& sums, const Tensor& left, const Tensor& right) { Tensor(sums).addmm_(left, right); }
 
 void gelu_op(const Tensor& value, const Tensor& input) {
   launch_on(input, [&](cudaStream_t stream) {
@@ -201,11 +239,14 @@ TORCH_LIBRARY_IMPL(everstep, CUDA, library) {
   library.impl("add_fixed_point_", &add_fixed_point_op);
   library.impl("add_fixed_point_rows_", &add_fixed_point_rows_op);
   library.impl("adamw_", &adamw_op);
+  library.impl("adamw_trial_", &adamw_trial_op);
   library.impl("round_to_bf16_", &round_to_bf16_op);
   library.impl("sum_of_squares_", &sum_of_squares_op);
   library.impl("note_not_finite_", &note_not_finite_op);
   library.impl("hash_", &hash_op);
   library.impl("swap_", &swap_op);
+  library.impl("multiply_", &multiply_op);
+  library.impl("add_product_", &add_product_op);
   library.impl("gelu_", &gelu_op);
   library.impl("gelu_backward_", &gelu_backward_op);
   library.impl("dropout_", &dropout_op);

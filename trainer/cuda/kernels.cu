@@ -161,6 +161,12 @@ __global__ void add_hashes_of_chunks(kernels::HashedBytes bytes, std::uint64_t* 
   }
 }
 
+template <typename Sum, typename Weight>
+void run_trial(const kernels::AdamWConstants& constants, const AdamWTrialState<Sum, Weight>& s, cudaStream_t stream) {
+  run_each(kernels::AdamWTrial<Sum, Weight>{constants, s.master, s.first, s.second, s.sums, s.weights}, s.count,
+           stream);
+}
+
 }  // namespace
 
 void add_sums(float* sums, const float* addends, std::int64_t count, cudaStream_t stream) {
@@ -190,6 +196,26 @@ void adamw(const kernels::AdamWConstants& constants, const AdamWState<float>& st
 void adamw(const kernels::AdamWConstants& constants, const AdamWState<std::int64_t>& state, cudaStream_t stream) {
   run_each(kernels::AdamW<std::int64_t>{constants, state.master, state.first, state.second, state.sums}, state.count,
            stream);
+}
+
+void adamw_trial(const kernels::AdamWConstants& constants, const AdamWTrialState<float, float>& state,
+                 cudaStream_t stream) {
+  run_trial(constants, state, stream);
+}
+
+void adamw_trial(const kernels::AdamWConstants& constants, const AdamWTrialState<float, kernels::Bf16>& state,
+                 cudaStream_t stream) {
+  run_trial(constants, state, stream);
+}
+
+void adamw_trial(const kernels::AdamWConstants& constants, const AdamWTrialState<std::int64_t, float>& state,
+                 cudaStream_t stream) {
+  run_trial(constants, state, stream);
+}
+
+void adamw_trial(const kernels::AdamWConstants& constants, const AdamWTrialState<std::int64_t, kernels::Bf16>& state,
+                 cudaStream_t stream) {
+  run_trial(constants, state, stream);
 }
 
 void round_to_bf16(std::uint16_t* weights, const float* master, std::int64_t count, cudaStream_t stream) {

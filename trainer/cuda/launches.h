@@ -39,6 +39,25 @@ struct AdamWState {
 void adamw(const kernels::AdamWConstants& constants, const AdamWState<float>& state, cudaStream_t stream);
 void adamw(const kernels::AdamWConstants& constants, const AdamWState<std::int64_t>& state, cudaStream_t stream);
 
+// What the step would make of the weights; of a weight for which that is no number: the weight.
+template <typename Sum, typename Weight>
+struct AdamWTrialState {
+  const float* master;
+  const float* first;
+  const float* second;
+  const Sum* sums;
+  Weight* weights;
+  std::int64_t count;
+};
+void adamw_trial(const kernels::AdamWConstants& constants, const AdamWTrialState<float, float>& state,
+                 cudaStream_t stream);
+void adamw_trial(const kernels::AdamWConstants& constants, const AdamWTrialState<float, kernels::Bf16>& state,
+                 cudaStream_t stream);
+void adamw_trial(const kernels::AdamWConstants& constants, const AdamWTrialState<std::int64_t, float>& state,
+                 cudaStream_t stream);
+void adamw_trial(const kernels::AdamWConstants& constants, const AdamWTrialState<std::int64_t, kernels::Bf16>& state,
+                 cudaStream_t stream);
+
 void round_to_bf16(std::uint16_t* weights, const float* master, std::int64_t count, cudaStream_t stream);
 
 // `chunks` is scratch for kernels::sum_chunks(count) numbers.

@@ -13,6 +13,8 @@ class EmulatedStage final : public StageCompute {
         is_last_(request.layout.end_block == request.model.blocks()),
         zeros_(allocate_zeroed(request.model.boundary_bytes())) {}
 
+  void select_weights(WeightSet) override {}
+
   Result<Output> forward(Position, Buffer) override { return compute(); }
 
   Result<Buffer> backward_input(Position, Buffer, int) override {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "trainer/kernels/bf16.h"
 #include "trainer/kernels/fixed_point.h"
 
 namespace everstep::trainer::kernels {
@@ -48,6 +49,29 @@ EVERSTEP_HOST_DEVICE void adamw_step(const AdamWConstants& c, Sum& sum, float& f
   master = master * c.keep - c.step_size * (new_first / denominator);
   sum = 0;
 }
+
+// What that step would make of the weight; the weight itself if that is no number. Changes nothing.
+template <typename Sum>
+EVERSTEP_HOST_DEVICE float adamw_trial(const AdamWConstants& c, Sum sum, float first, float second, float master) {
+  float stepped = master;
+  adamw_step(c, sum, first, second, stepped);
+  return magnitude_bits(stepped) < 0x7F800000U ? stepped : master;
+}
+
+// Sum is float or std::int64_t, Weight float or Bf16.
+template <typename Sum, typename Weight>
+struct AdamWTrial {
+  AdamWConstants constants;
+  const float* master;
+  const float* first;
+  const float* second;
+  const Sum* sums;
+  Weight* weights;
+
+  EVERSTEP_HOST_DEVICE void operator()(std::int64_t i) const {
+    store(adamw_trial(constants, sums[i], first[i], second[i], master[i]), weights[i]);
+  }
+};
 
 // Sum is float or std::int64_t.
 template <typename Sum>

@@ -53,7 +53,9 @@ Result<Noted<double>> Worker::evaluate_one(const FrameHeader& header, const Eval
     const ReceiveId receive = transport_.post_receive(from, Channel::kTensors, expected, input);
     EVERSTEP_TRY(transport_.wait(receive, options_.peer_timeout));
   }
-  auto output = chunk_of(op.stage).compute->evaluate(op.minibatch, std::move(input));
+  StageCompute& compute = *chunk_of(op.stage).compute;
+  compute.select_weights(WeightSet::kWeights);
+  auto output = compute.evaluate(op.minibatch, std::move(input));
   if (!output) return output.error();
   if (op.stage + 1 < shape_.placement.stages()) {
     FrameHeader sent = activation_header(header, op, op.stage);

@@ -24,7 +24,7 @@ std::int64_t index_after_update(const std::vector<Op>& ops, std::int64_t window)
 Result<OpStream> OpStream::make(ScheduleRequest request, int worker) {
   if (!is_trainable(request.kind)) {
     return invalid_argument(std::string(to_string(request.kind)) + " can be drawn and compared, but not trained",
-                            "use amdp, or a synchronous schedule such as 1f1b");
+                            "use clockwork, or a synchronous schedule such as 1f1b");
   }
   EVERSTEP_CHECK(!request.stop_after_rounds, "a stream of ops ends with a window");
   const std::int64_t windows = request.windows;

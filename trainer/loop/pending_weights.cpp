@@ -26,7 +26,7 @@ std::optional<WeightsOp> PendingWeights::take_before(const Next& next) {
   };
   auto closed = next.closes ? take_first(is_closed) : std::nullopt;
   if (closed) return closed;
-  return pending_.size() >= kMost || !next.can_begin() ? take_oldest() : std::nullopt;
+  return pending_.size() >= most_ || !next.can_begin() ? take_oldest() : std::nullopt;
 }
 
 }  // namespace everstep::trainer

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -31,22 +32,24 @@ class PendingWeights {
     std::function<bool()> can_begin;  // whether all that it waits for has come; asked only if it decides
   };
 
+  // `most`: see scheduler::most_pending_weights().
+  explicit PendingWeights(std::size_t most) : most_(most) {}
+
   bool empty() const { return pending_.empty(); }
   void add(WeightsOp weights) { pending_.push_back(std::move(weights)); }
 
   // What is to be run before the next op, if anything: the oldest of what that op closes; else the oldest of all if
-  // there are kMost, each of which keeps activations, or if the next op cannot begin. Takes it out.
+  // there are as many as there may be, each of which keeps activations, or if the next op cannot begin. Takes it out.
   std::optional<WeightsOp> take_before(const Next& next);
 
   // The oldest, before all sums are read; nothing if there is none.
   std::optional<WeightsOp> take_oldest();
 
  private:
-  static constexpr std::size_t kMost = 2;
-
   template <typename Predicate>
   std::optional<WeightsOp> take_first(const Predicate& fits);
 
+  std::size_t most_;
   std::deque<WeightsOp> pending_;  // in the order of their first halves
 };
 

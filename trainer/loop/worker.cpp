@@ -82,6 +82,7 @@ Status Worker::prepare(const DataSource& data) {
     const int before_cut = rounds_before_cut(!adopts_next_);
     expect_capture(updates(), first_cut_inside(options_.checkpoints, 0, rounds_from(first_minibatch_), before_cut));
   }
+  EVERSTEP_TRY(prepare_provisional());
   EVERSTEP_TRY(begin_copies());
   if (options_.group_stop_limit.count() > 0) transport_.need_only(group().all());
   last_exchange_ = hooks_.now();
@@ -98,6 +99,9 @@ Result<Worker::Chunk> Worker::make_chunk(int stage, const DataSource& data) {
   chunk.memory.gradients[1] = shape_.two_windows_meet(shape_.device_of(transport_.worker()), stage)
                                   ? memory_.allocate_zeroed(gradient_bytes)
                                   : chunk.memory.gradients[0];
+  if (options_.schedule.provisional > 0) {
+    chunk.memory.provisional = memory_.allocate_zeroed(chunk.memory.weights.size);
+  }
   if (options_.stash) chunk.previous_weights = memory_.allocate_zeroed(chunk.memory.weights.size);
   if (owns(stage)) {
     const bool has_master = options_.model.precision == Precision::kBf16;
@@ -134,6 +138,8 @@ Status Worker::make_stream(std::int64_t windows) {
   auto stream = OpStream::make(request, transport_.worker());
   if (!stream) return stream.error();
   stream_ = std::make_unique<OpStream>(*std::move(stream));
+  agreed_last_window_ = stream_->last_window();
+  decide_provisional(stream_->first_window());
   inputs_ =
       std::make_unique<InputQueue>(transport_, *stream_, job_of(options_), options_.model.boundary_bytes(), memory_);
   return {};
@@ -166,6 +172,7 @@ Status Worker::run(std::int64_t windows) {
 Status Worker::advance_others() {
   if (group_stop_) return transport_.status();  // what is not of this group will never come
   Status advanced = reduction_.advance();
+  if (advanced && provisional_) advanced = provisional_->advance();
   if (advanced && copies_) advanced = copies_->advance();
   if (advanced) hand_over_capture();
   if (advanced) advanced = transport_.status();  // a death is news also to a worker that waits for nobody
@@ -209,6 +216,12 @@ Status Worker::run_op(std::int64_t index, const Op& op) {
     case OpKind::kCapture:
       capture(op);
       break;
+    case OpKind::kProvisional:
+      copy_for_provisional(op);
+      break;
+    case OpKind::kTrialStep:
+      if (makes_provisional(op.window)) EVERSTEP_TRY(provisional_->take_part(options_.peer_timeout));
+      break;
     case OpKind::kUpdate:
       EVERSTEP_TRY(update(op));
       break;
@@ -230,6 +243,7 @@ void Worker::end_op() {
 
 Status Worker::forward(std::int64_t index, const Op& op) {
   Chunk& chunk = chunk_of(op.stage);
+  EVERSTEP_TRY(select_weights(chunk, op));
   auto input = take_input(index);
   if (!input) return input.error();
   const Position position = stream_->position_of(op);
@@ -257,6 +271,7 @@ Result<StageCompute::Output> Worker::forward_through(Chunk& chunk, Position posi
 
 Status Worker::backward(std::int64_t index, const Op& op) {
   Chunk& chunk = chunk_of(op.stage);
+  EVERSTEP_TRY(select_weights(chunk, op));
   auto gradient = take_input(index);
   if (!gradient) return gradient.error();
   const Position position = stream_->position_of(op);
@@ -289,13 +304,15 @@ std::optional<WeightsOp> Worker::weights_before(std::int64_t index, const Op& op
 
 bool Worker::closes_sums(const Op& op) const {
   const bool is_of_the_end = op.kind == OpKind::kStartReduce || op.kind == OpKind::kUpdate;
-  return is_of_the_end || (op.kind == OpKind::kCapture && is_expected(op));
+  const bool is_copied = op.kind == OpKind::kProvisional && makes_provisional(op.window);
+  return is_of_the_end || is_copied || (op.kind == OpKind::kCapture && is_expected(op));
 }
 
 // A host that is ahead of its device would nearly always find that the input has not come. So while the device has more
 // than one op to do, the host waits for the input: it does not wait for the device, and has time.
 bool Worker::can_begin(std::int64_t index, const Op& op) const {
   if (!has_passed(op_before_)) return true;
+  if (!provisional_can_begin(op)) return false;
   return op.kind == OpKind::kUpdate ? reduction_.has_all_sums() : inputs_->has_come(index);
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "trainer/recovery/group_stop.h"
 #include "trainer/recovery/super_rounds.h"
 #include "trainer/update/gradient_reduction.h"
+#include "trainer/update/provisional_step.h"
 #include "trainer/update/update_exchange.h"
 
 namespace everstep::trainer {
@@ -103,11 +105,14 @@ class Worker {
   Status prepare(const DataSource& data);
 
   // The decisions that tests take wrongly, to prove that the checks would notice: which op comes next, which second
-  // half of a backward comes before it, which gradient buffer a backward adds to, that guards have their copies before
-  // an exchange, and that owners keep theirs after it.
+  // half of a backward comes before it, which gradient buffer a backward adds to, which weights it reads, what a
+  // provisional step is made with, that guards have their copies before an exchange, and that owners keep theirs after
+  // it.
   virtual scheduler::Op op_at(std::int64_t index) const { return stream_->at(index); }
   virtual std::optional<WeightsOp> weights_before(std::int64_t index, const scheduler::Op& op);
   virtual int parity_of(const scheduler::Op& op) const { return static_cast<int>(op.window % 2); }
+  virtual bool reads_provisional(const scheduler::Op& op) const;
+  virtual StepInput provisional_input(std::int64_t window) const;
   virtual Status finish_copies();
   virtual void keep_newest_copy();
 
@@ -149,6 +154,15 @@ class Worker {
   Status backward_weights(const WeightsOp& weights);
   Status update(const scheduler::Op& op);
 
+  // worker_provisional.cpp
+  Status prepare_provisional();
+  void decide_provisional(std::int64_t window);
+  bool makes_provisional(std::int64_t window) const { return makes_provisional_ == window && !group_stop_; }
+  void copy_for_provisional(const scheduler::Op& op);
+  bool provisional_can_begin(const scheduler::Op& op) const;
+  Status select_weights(Chunk& chunk, const scheduler::Op& op);
+  Status finish_provisional();
+
   Noted<bool> not_finite(const Buffer& tensor) const;
 
   // Null if the minibatch is to be run.
@@ -180,7 +194,7 @@ class Worker {
   void capture(const scheduler::Op& op);
   void reduce_capture();
   void hand_over_capture();
-  void stage_previous_weights();
+  void stage_weights_begun_on(std::int64_t window);
   void stage_state(const Chunk& chunk, StagedCut& cut);
   void save_at_update(CutKind kind, std::optional<double> validation_loss);
   void hand_over(StagedCut cut);
@@ -253,7 +267,7 @@ class Worker {
 
   std::unique_ptr<OpStream> stream_;
   std::unique_ptr<InputQueue> inputs_;
-  PendingWeights weights_;
+  PendingWeights weights_{scheduler::most_pending_weights(shape_.depth())};
   Version version_;
   std::int64_t applied_ = 0;                               // updates that were not skipped
   std::int64_t skipped_in_a_row_ = 0;                      // the last ones
@@ -290,6 +304,12 @@ class Worker {
   bool save_is_due_ = false;            // at the update that run() ended with
   std::uint64_t cuts_ = 0;              // handed over so far
   std::unique_ptr<CopyKeeper> copies_;  // none: no copies are kept
+
+  double clip_scale_ = 1;                          // of the last update; 1 if it was skipped
+  std::unique_ptr<ProvisionalStep> provisional_;   // none: the plan has no such step
+  std::optional<std::int64_t> makes_provisional_;  // the window at hand, if it is to make weights for the next one
+  std::int64_t agreed_last_window_ = 0;            // of run(), but for stops inside a window
+  std::set<std::int64_t> on_provisional_;          // windows not reported yet that begin on provisional weights
 };
 
 }  // namespace everstep::trainer

@@ -9,9 +9,9 @@
 namespace everstep::trainer {
 namespace {
 
-constexpr std::array<Buffer StageState::*, 6> kStateParts{&StageState::weights,      &StageState::previous,
-                                                          &StageState::first_moment, &StageState::second_moment,
-                                                          &StageState::master,       &StageState::gradients};
+constexpr std::array<Buffer StageState::*, 7> kStateParts{
+    &StageState::weights, &StageState::previous,  &StageState::first_moment, &StageState::second_moment,
+    &StageState::master,  &StageState::gradients, &StageState::provisional};
 
 }  // namespace
 
@@ -25,9 +25,11 @@ void Worker::start_from(const ResumePoint& resume) {
   EVERSTEP_CHECK(static_cast<std::int64_t>(resume.losses.size()) == first_minibatch_, "losses of another position");
   applied_ = resume.applied;
   skipped_in_a_row_ = resume.skipped_in_a_row;
+  clip_scale_ = resume.clip_scale;
   adopts_next_ = resume.continues_live && resume.version.value < options_.steps;
   EVERSTEP_CHECK(!adopts_next_ || (first_minibatch_ == 0 && resume.version.value > 0), "no version before this one");
   version_ = {resume.version.value - (adopts_next_ ? 1 : 0)};
+  if (adopts_next_ && resume.continues_provisional) on_provisional_.insert(resume.version.value);
   last_cut_ = resume.position;
   result_.steps = resume.version.value;
   history_ = resume.history;
@@ -53,7 +55,8 @@ Status Worker::fill_chunk(Chunk& chunk) {
   if (adopts_next_) {
     chunk.next_weights = memory_.allocate_zeroed(chunk.memory.weights.size);
     state.weights = chunk.next_weights;
-    state.previous = chunk.memory.weights;
+    (options_.resume->continues_provisional ? state.provisional : state.previous) =
+        options_.resume->continues_provisional ? chunk.memory.provisional : chunk.memory.weights;
   }
   if (chunk.optimizer) {
     state.first_moment = chunk.optimizer->first_moment();
@@ -157,6 +160,7 @@ void Worker::capture(const scheduler::Op& op) {
   capture_->overflowed.add(chunk.overflowed[parity]);
   StageState& staged = staging_[op.stage];
   staged.previous = {};  // no part of this cut
+  staged.provisional = {};
   Buffer sums = writes(op.stage) ? std::exchange(staged.gradients, {}) : Buffer{};
   copy_into(memory_, sums, chunk.memory.gradients[parity]);
   capture_->sums[op.stage] = sums;
@@ -168,6 +172,7 @@ void Worker::capture(const scheduler::Op& op) {
   cut.position = {op.window * options_.schedule.window + stream_->first_minibatch_of(op.window) +
                   (op.round + 1) * super_round()};
   cut.began_drained = stream_->pattern().starts_drained(op.window);
+  cut.began_provisional = on_provisional_.contains(op.window);
 }
 
 // Chunks may be captured in another order on another worker; their sums travel in one order everywhere.
@@ -203,11 +208,16 @@ void Worker::hand_over_capture() {
   hand_over(std::move(cut));
 }
 
-void Worker::stage_previous_weights() {
+// What the window that follows has run on so far; it runs on that again when the checkpoint is resumed.
+void Worker::stage_weights_begun_on(std::int64_t window) {
+  const bool provisional = on_provisional_.contains(window);
   for (const Chunk& chunk : chunks_) {
     if (!writes(chunk.stage)) continue;
-    staging_[chunk.stage].gradients = {};  // no part of this cut
-    copy_out_into(memory_, staging_[chunk.stage].previous, chunk.memory.weights);
+    StageState& staged = staging_[chunk.stage];
+    staged.gradients = {};  // no part of this cut
+    (provisional ? staged.previous : staged.provisional) = {};
+    copy_out_into(memory_, provisional ? staged.provisional : staged.previous,
+                  provisional ? chunk.memory.provisional : chunk.memory.weights);
   }
 }
 
@@ -219,7 +229,7 @@ void Worker::stage_state(const Chunk& chunk, StagedCut& cut) {
   cut.is_here = copy_out_into(memory_, staged.second_moment, chunk.optimizer->second_moment());
   StageState state = staged;
   state.gradients = {};
-  if (cut.kind != CutKind::kLive) state.previous = {};
+  if (cut.kind != CutKind::kLive) state.previous = state.provisional = {};
   cut.stages.push_back({chunk.stage, layouts_[chunk.stage], std::move(state)});
 }
 
@@ -239,6 +249,7 @@ void Worker::hand_over(StagedCut cut) {
   const auto generation = static_cast<std::uint64_t>(options_.generation.value);
   cut.nonce = static_cast<std::uint32_t>(RandomStream(options_.lineage, generation).bits(cuts_++));
   cut.applied = applied_;
+  cut.clip_scale = clip_scale_;
   cut.history = std::exchange(history_, {});
   last_cut_ = cut.position;
   hooks_.checkpoints->save(std::move(cut));

@@ -24,6 +24,7 @@ void Worker::add_version_to_copies() {
   resume.position = {updates() * options_.schedule.window};
   resume.applied = applied_;
   resume.skipped_in_a_row = skipped_in_a_row_;
+  resume.clip_scale = clip_scale_;
   std::copy_if(history_.begin(), history_.end(), std::back_inserter(resume.history),
                [&](const WindowHistory& entry) { return entry.window < updates(); });
   copies_->add(std::move(resume), owned_state());

@@ -86,6 +86,7 @@ RunEnd Worker::end() const {
 
 Status Worker::end_inside_window() {
   if (!is_inside_window()) return {};
+  EVERSTEP_TRY(finish_provisional());
   EVERSTEP_TRY(sum_unfinished_window());
   memory_.wait_gathered();
   hand_over_capture();
@@ -137,6 +138,7 @@ EndState Worker::take_end_state() {
   end_state.resume.version = version_;
   end_state.resume.applied = applied_;
   end_state.resume.skipped_in_a_row = skipped_in_a_row_;
+  end_state.resume.clip_scale = clip_scale_;
   end_state.resume.history = std::exchange(history_, {});
   for (const Chunk& chunk : chunks_) {
     StageState state;

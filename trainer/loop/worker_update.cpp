@@ -8,8 +8,10 @@ namespace everstep::trainer {
 Status Worker::update(const scheduler::Op& op) {
   if (adopts_next_) {
     adopt_next_weights();
+    decide_provisional(op.window + 1);
     return {};
   }
+  EVERSTEP_TRY(finish_provisional());
   EVERSTEP_TRY(reduction_.finish(options_.peer_timeout));
   hand_over_capture();
   const NotedRecord noted = note_record(op.window);
@@ -29,7 +31,7 @@ Status Worker::update(const scheduler::Op& op) {
   keep_newest_copy();
   const bool saves = next_cut(decision, op.window).at_update;
   const bool live = is_asynchronous(options_.schedule.kind) && op.window < stream_->last_window();
-  if (saves && live) stage_previous_weights();
+  if (saves && live) stage_weights_begun_on(op.window + 1);
   if (options_.stash) stash_weights();
   if (!anomaly) {
     apply(decision, op.window);
@@ -38,11 +40,15 @@ Status Worker::update(const scheduler::Op& op) {
   zero_gradients(op.window, anomaly.has_value());
   if (decision.stop != WindowStop::kNo) {
     stream_->end_after(last_certain_window());
+    agreed_last_window_ = std::min(agreed_last_window_, last_certain_window());
     stop_ = std::max(stop_, decision.stop);
   }
   version_ = version_.next();
   is_reducing_ = false;
+  clip_scale_ = anomaly ? 1 : clip_scale(decision.gradient_norm, options_.adam.clip_norm);
   report(decision, op.window, anomaly);
+  on_provisional_.erase(op.window);
+  decide_provisional(op.window + 1);
   add_version_to_copies();
   save_is_due_ = saves && op.window == stream_->last_window();
   if (saves && !save_is_due_) save_at_update(live ? CutKind::kLive : CutKind::kFlush, std::nullopt);
@@ -247,6 +253,7 @@ WindowHistory Worker::run_here(std::int64_t window, const scheduler::MinibatchRa
   entry.first = range.first;
   entry.end = range.end;
   entry.flushed = stream_->pattern().starts_drained(window);
+  entry.provisional = on_provisional_.contains(window);
   entry.generation = options_.generation;
   entry.plan = options_.plan_text;
   entry.losses.assign(losses.begin() + range.first, losses.begin() + range.end);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@ namespace everstep::trainer {
 struct DeviceFacts {
   std::string name;               // as its maker calls it
   std::int64_t memory_bytes = 0;  // all that it has; 0: not known
+  std::string no_nccl{};          // why NCCL does not reach it; empty: it does
 
   bool operator==(const DeviceFacts&) const = default;
 };
@@ -26,6 +28,8 @@ struct DeviceKind {
   std::function<std::string(int number)> torch_name;
   // What bits depend on besides: versions and settings, by name.
   std::function<std::vector<std::pair<std::string, std::string>>()> provenance;
+  // How much of the memory of the device of that number is taken; nothing: it does not say.
+  std::function<std::optional<std::int64_t>(int number)> bytes_in_use;
 };
 
 }  // namespace everstep::trainer

@@ -83,10 +83,18 @@ class DeviceMemory {
   };
   virtual void adamw(Accumulation accumulation, const kernels::AdamWConstants& constants,
                      const AdamWBuffers& buffers) = 0;
+
+  // What adamw() would make of the weights, in the model's precision; a weight for which that is no number stays as the
+  // master has it. Changes `weights` alone.
+  virtual void adamw_trial(Accumulation accumulation, Precision precision, const kernels::AdamWConstants& constants,
+                           const AdamWBuffers& buffers, const Buffer& weights) = 0;
   virtual void round_to_bf16(const Buffer& weights, const Buffer& master) = 0;
 
   // All that is on the compute stream so far.
   virtual Mark mark() = 0;
+
+  // The compute stream, as libraries beside LibTorch name it; the host has none.
+  virtual void* compute_stream() const { return nullptr; }
 
   // From here on. Nothing: the caller's clock knows as much, because all is done at once.
   virtual std::unique_ptr<DeviceSpan> begin_span() = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
 
 #include "base/ids.h"
@@ -17,7 +18,11 @@ namespace everstep::trainer {
 struct ChunkMemory {
   Buffer weights;                   // layout.elements of the model's precision
   std::array<Buffer, 2> gradients;  // by window parity: layout.elements of float or std::int64_t; may be the same bytes
+  Buffer provisional{};             // as `weights`: what the next window may run on until its update; empty: never
 };
+
+// Which weights of a chunk its passes read.
+enum class WeightSet : std::uint8_t { kWeights, kProvisional };
 
 struct StageRequest {
   ModelConfig model;
@@ -41,6 +46,10 @@ class StageCompute {
   };
 
   virtual ~StageCompute() = default;
+
+  // From now on forwards and backward_input() read these; at first they read kWeights. A minibatch may go forward on
+  // the one and backward on the other. Never kProvisional where the chunk's memory has none.
+  virtual void select_weights(WeightSet set) = 0;
 
   // `input` comes from the stage before, empty at the first one; it is kept until the backward.
   virtual Result<Output> forward(Position position, Buffer input) = 0;

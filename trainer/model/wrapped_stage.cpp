@@ -14,6 +14,7 @@ class WrappedStage final : public StageCompute {
   WrappedStage(std::unique_ptr<StageCompute> stage, AroundOp around)
       : stage_(std::move(stage)), around_(std::move(around)) {}
 
+  void select_weights(WeightSet set) override { stage_->select_weights(set); }
   Result<Output> forward(Position position, Buffer input) override {
     return wrapped(StageOp::kForward, position, [&] { return stage_->forward(position, std::move(input)); });
   }

@@ -9,7 +9,7 @@
 namespace everstep::trainer {
 namespace {
 
-constexpr std::uint32_t kResumeFormat = 3;
+constexpr std::uint32_t kResumeFormat = 4;
 constexpr std::uint64_t kLargest = std::uint64_t{256} << 20;
 
 // One list of fields for both directions: `visit` writes or reads a number, a flag, a real, a text or a list.
@@ -25,6 +25,7 @@ void visit_fields(auto& history, auto& visit) requires requires { history.skippe
   visit.list(history.losses, [&](auto& loss) { visit.real(loss); });
   visit.list(history.left_out, [&](auto& minibatch) { visit.number(minibatch); });
   visit.real(history.norm_limit);
+  visit.flag(history.provisional);
 }
 
 void visit_fields(auto& resume, auto& visit) requires requires { resume.applied; }
@@ -33,6 +34,7 @@ void visit_fields(auto& resume, auto& visit) requires requires { resume.applied;
   visit.number(resume.version.value);
   visit.number(resume.applied);
   visit.number(resume.skipped_in_a_row);
+  visit.real(resume.clip_scale);
   visit.flag(resume.finite);
   visit.list(resume.losses, [&](auto& loss) {
     visit.number(loss.minibatch);

@@ -57,9 +57,13 @@ double global_gradient_norm(const std::vector<ReferenceParameter>& parameters) {
   return std::sqrt(sum);
 }
 
+double reference_clip_scale(const AdamOptions& options, double gradient_norm) {
+  return options.clip_norm > 0 ? std::min(1.0, options.clip_norm / (gradient_norm + 1e-6)) : 1.0;
+}
+
 void adamw_step(std::vector<ReferenceParameter>& parameters, const AdamOptions& options, double learning_rate,
                 double gradient_norm, std::int64_t step) {
-  const double clip = options.clip_norm > 0 ? std::min(1.0, options.clip_norm / (gradient_norm + 1e-6)) : 1.0;
+  const double clip = reference_clip_scale(options, gradient_norm);
   const double correction1 = 1 - std::pow(options.beta1, static_cast<double>(step));
   const double correction2 = 1 - std::pow(options.beta2, static_cast<double>(step));
   const auto beta1 = static_cast<float>(options.beta1);
@@ -80,6 +84,27 @@ void adamw_step(std::vector<ReferenceParameter>& parameters, const AdamOptions& 
       parameter.value[i] = parameter.value[i] * keep - step_size * direction;
     }
   }
+}
+
+std::vector<float> adamw_trial(const ReferenceParameter& parameter, const AdamOptions& options, double learning_rate,
+                               double scale, std::int64_t step) {
+  const double correction1 = 1 - std::pow(options.beta1, static_cast<double>(step));
+  const double correction2 = 1 - std::pow(options.beta2, static_cast<double>(step));
+  const auto beta1 = static_cast<float>(options.beta1);
+  const auto beta2 = static_cast<float>(options.beta2);
+  const auto keep = static_cast<float>(parameter.spec.decay ? 1 - learning_rate * options.weight_decay : 1.0);
+  std::vector<float> values(parameter.value.begin(), parameter.value.end());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const float gradient = parameter.gradient[i] * static_cast<float>(scale);
+    const float first = beta1 * parameter.first_moment[i] + static_cast<float>(1 - options.beta1) * gradient;
+    const float second =
+        beta2 * parameter.second_moment[i] + static_cast<float>(1 - options.beta2) * (gradient * gradient);
+    const float root = std::sqrt(second) / static_cast<float>(std::sqrt(correction2));
+    const float direction = first / (root + static_cast<float>(options.epsilon));
+    const float value = values[i] * keep - static_cast<float>(learning_rate / correction1) * direction;
+    if (std::isfinite(value)) values[i] = value;
+  }
+  return values;
 }
 
 double reference_learning_rate(const LearningRate& schedule, std::int64_t samples) {

@@ -34,6 +34,14 @@ double global_gradient_norm(const std::vector<ReferenceParameter>& parameters);
 void adamw_step(std::vector<ReferenceParameter>& parameters, const AdamOptions& options, double learning_rate,
                 double gradient_norm, std::int64_t step);
 
+// What one AdamW step would make of a parameter's values, with its gradient multiplied by `scale`; a value for which
+// that is no number stays as it is. Changes nothing.
+std::vector<float> adamw_trial(const ReferenceParameter& parameter, const AdamOptions& options, double learning_rate,
+                               double scale, std::int64_t step);
+
+// What a step multiplies a gradient of that norm by.
+double reference_clip_scale(const AdamOptions& options, double gradient_norm);
+
 // By consumed samples: linear warm-up, then decay.
 double reference_learning_rate(const LearningRate& schedule, std::int64_t samples);
 

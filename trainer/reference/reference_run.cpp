@@ -41,7 +41,8 @@ ReferenceRun::ReferenceRun(TrainOptions options, const DataSource& data, const T
                    zeros(sizeof(float)),
                    zeros(sizeof(float)),
                    {},
-                   zeros(sum_bytes(options_.accumulation))};
+                   zeros(sum_bytes(options_.accumulation)),
+                   zeros(model.weight_bytes())};
     if (hooks.initialise_weights) hooks.initialise_weights(block.layout, block.state.weights);
     if (model.precision == Precision::kBf16) {
       block.state.master = zeros(sizeof(float));
@@ -61,7 +62,9 @@ StageState ReferenceRun::state(int block) const { return blocks_[block].state; }
 void ReferenceRun::resume(const ResumePoint& point) {
   EVERSTEP_CHECK(point.position == position_, "everything before a checkpoint is passed over");
   applied_ = point.applied;
-  has_previous_ = point.continues_live;
+  clip_scale_ = point.clip_scale;
+  has_previous_ = point.continues_live && !point.continues_provisional;
+  provisional_for_ = point.continues_provisional ? point.version.value : -1;
   window_loss_ = 0;
   for (const MinibatchLoss& loss : point.losses) window_loss_ += loss.loss;
   for (Block& block : blocks_) {
@@ -110,6 +113,7 @@ Status ReferenceRun::begin(const HistoryEntry& entry) {
   part->end = entry.end;
   start_ = part->start;
   window_size_ = entry.plan.window;
+  uses_provisional_ = entry.provisional;
   return {};
 }
 
@@ -156,6 +160,9 @@ Result<ReferenceStep> ReferenceRun::run(const HistoryEntry& entry) {
   EVERSTEP_TRY(begin(entry));
   const auto versions = versions_of(entry.plan);
   if (!versions) return versions.error();
+  scheduler::ScheduleRequest request = request_of(entry.plan);
+  request.first_minibatch = start_.first;
+  const auto summed = provisional_minibatches(request);
   ReferenceStep step;
   for (int minibatch = entry.first; minibatch < entry.end; ++minibatch) {
     const bool is_left_out = std::ranges::find(entry.left_out, minibatch) != entry.left_out.end();
@@ -164,6 +171,7 @@ Result<ReferenceStep> ReferenceRun::run(const HistoryEntry& entry) {
     step.losses.push_back(*loss);
     window_loss_ += *loss;
     ++position_.value;
+    if (minibatch + 1 == summed) step_provisionally(*summed);
   }
   fetch_gradients();
   if (entry.end == entry.plan.window) step.update = update(entry.skipped);
@@ -175,7 +183,7 @@ Result<double> ReferenceRun::train_minibatch(int minibatch, const WindowVersions
   Buffer tensor;
   for (int number = 0; number < blocks(); ++number) {
     Block& block = blocks_[number];
-    EVERSTEP_TRY(use(block, version_ - versions.at(minibatch, number).forward));
+    EVERSTEP_TRY(use(block, versions.at(minibatch, number).forward));
     auto output = block.compute->forward(position_, tensor);
     if (!output) return output.error();
     tensor = output->tensor;
@@ -183,7 +191,7 @@ Result<double> ReferenceRun::train_minibatch(int minibatch, const WindowVersions
   }
   for (int number = blocks() - 1; number >= 0; --number) {
     Block& block = blocks_[number];
-    EVERSTEP_TRY(use(block, version_ - versions.at(minibatch, number).backward));
+    EVERSTEP_TRY(use(block, versions.at(minibatch, number).backward));
     auto gradient = block.compute->backward_input(position_, tensor, 0);
     if (!gradient) return gradient.error();
     EVERSTEP_TRY(block.compute->backward_weights(position_, 0));
@@ -193,16 +201,45 @@ Result<double> ReferenceRun::train_minibatch(int minibatch, const WindowVersions
   return loss.value();
 }
 
-// Puts a version of the weights where the block's code looks for them.
-Status ReferenceRun::use(Block& block, std::int64_t version) {
-  if (block.held == version) return {};
-  if (version != version_ && (version != version_ - 1 || !has_previous_)) {
-    return invalid_argument("a pass of position " + std::to_string(position_.value) + " needs weights of version " +
-                            std::to_string(version) + ", which nobody has kept");
+// Puts the weights of so many updates before the window's own where the block's code looks for them; of one before: the
+// provisional ones that were made from them, if the window ran on those.
+Status ReferenceRun::use(Block& block, int lag) {
+  const bool provisional = lag == 1 && uses_provisional_;
+  const std::int64_t key = 2 * (version_ - lag) + (provisional ? 1 : 0);
+  if (block.held == key) return {};
+  const bool is_there = lag == 0 || (lag == 1 && (provisional ? provisional_for_ == version_ : has_previous_));
+  if (!is_there) {
+    return invalid_argument("a pass of position " + std::to_string(position_.value) + " needs " +
+                            (provisional ? "provisional weights" : "weights") + " of version " +
+                            std::to_string(version_ - lag) + ", which nobody has kept");
   }
-  put(block.memory.weights, version == version_ ? block.state.weights : block.state.previous);
-  block.held = version;
+  const Buffer& before = provisional ? block.state.provisional : block.state.previous;
+  put(block.memory.weights, lag == 0 ? block.state.weights : before);
+  block.held = key;
   return {};
+}
+
+// As adamw_step() would, but with the gradient of the minibatches so far, and nothing is changed by it but what the
+// next window begins on.
+void ReferenceRun::step_provisionally(int summed) {
+  memory_.wait_gathered();
+  fetch_gradients();
+  const double rate =
+      reference_learning_rate(options_.learning_rate, (version_ + 1) * window_size_ * options_.model.minibatch);
+  const double scale = clip_scale_ * (static_cast<double>(window_size_) / static_cast<double>(summed));
+  const std::vector<ReferenceParameter> all = parameters();
+  auto parameter = all.begin();
+  for (const Block& block : blocks_) {
+    for (const StageLayout::Entry& entry : block.layout.entries) {
+      const std::vector<float> values = adamw_trial(*parameter++, options_.adam, rate, scale, applied_ + 1);
+      if (options_.model.precision == Precision::kFp32) {
+        std::ranges::copy(values, part_of<float>(block.state.provisional, entry).begin());
+      } else {
+        std::ranges::transform(values, part_of<std::uint16_t>(block.state.provisional, entry).begin(), to_bf16);
+      }
+    }
+  }
+  provisional_for_ = version_ + 1;
 }
 
 Result<double> ReferenceRun::evaluate(std::int64_t minibatches) {
@@ -210,7 +247,7 @@ Result<double> ReferenceRun::evaluate(std::int64_t minibatches) {
   for (std::int64_t i = 0; i < minibatches; ++i) {
     StageCompute::Output output;
     for (Block& block : blocks_) {
-      EVERSTEP_TRY(use(block, version_));
+      EVERSTEP_TRY(use(block, 0));
       auto next = block.compute->evaluate(i, output.tensor);
       if (!next) return next.error();
       output = std::move(*next);
@@ -238,6 +275,7 @@ ReferenceStep::Update ReferenceRun::update(bool skipped) {
   update.finite = !is_lost && std::isfinite(update.loss) && std::isfinite(update.gradient_norm);
   update.skipped = skipped || !update.finite;
   if (!update.skipped) apply(all, update.gradient_norm);
+  clip_scale_ = update.skipped ? 1 : reference_clip_scale(options_.adam, update.gradient_norm);
   for (const Block& block : blocks_) {
     zero(block.state.gradients);
     memory_.zero(block.memory.gradients[0]);

@@ -28,6 +28,7 @@ struct HistoryEntry {
   bool skipped = false;         // its update was not applied
   std::vector<int> left_out{};  // minibatches that were not run: their loss is 0, and they add nothing
   double norm_limit = 0;        // skipped because its gradient's norm was above this; 0: because it was not finite
+  bool provisional = false;     // until the update before, the window ran on provisional weights
 };
 
 // What a range of minibatches came to.
@@ -72,6 +73,7 @@ class ReferenceRun {
 
   Position position() const { return position_; }
   std::int64_t applied() const { return applied_; }
+  double clip_scale() const { return clip_scale_; }  // of the last update; 1 if it was skipped
   int blocks() const { return static_cast<int>(blocks_.size()); }
   const StageLayout& layout(int block) const { return blocks_[block].layout; }
 
@@ -83,7 +85,7 @@ class ReferenceRun {
     StageLayout layout;
     ChunkMemory memory;     // what `compute` works on: one buffer for the gradients of both parities, on the host
                             // that of `state`
-    std::int64_t held = 0;  // the version that is in memory.weights
+    std::int64_t held = 0;  // what is in memory.weights: twice its version, and one more where it is provisional
     std::unique_ptr<StageCompute> compute;
     StageState state;
   };
@@ -101,7 +103,8 @@ class ReferenceRun {
   Result<WindowStart> start_of(const HistoryEntry& entry) const;
   Result<const WindowVersions*> versions_of(const scheduler::Plan& plan);
   Result<double> train_minibatch(int minibatch, const WindowVersions& versions);
-  Status use(Block& block, std::int64_t version);
+  Status use(Block& block, int lag);
+  void step_provisionally(int summed);
   void put(const Buffer& to, const Buffer& from);
   void fetch_gradients();
   ReferenceStep::Update update(bool skipped);
@@ -118,10 +121,13 @@ class ReferenceRun {
   Position position_;
   std::int64_t version_ = 0;
   std::int64_t applied_ = 0;
-  bool has_previous_ = false;  // the weights one version before
-  double window_loss_ = 0;     // summed so far
-  std::vector<Part> parts_;    // of the window at hand and the one before, the last to begin at the end
-  WindowStart start_;          // of the part at hand
+  double clip_scale_ = 1;
+  bool has_previous_ = false;          // the weights one version before
+  std::int64_t provisional_for_ = -1;  // the window for which there are provisional weights
+  bool uses_provisional_ = false;      // the window at hand does
+  double window_loss_ = 0;             // summed so far
+  std::vector<Part> parts_;            // of the window at hand and the one before, the last to begin at the end
+  WindowStart start_;                  // of the part at hand
   int window_size_ = 1;
 };
 

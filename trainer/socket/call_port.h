@@ -24,7 +24,7 @@
 
 namespace everstep::trainer {
 
-// One worker gets about so many calls at once when a job of fifty connects: a lifeline and five channels from each.
+// One worker gets about so many calls at once when a job of fifty connects: a lifeline and seven channels from each.
 inline constexpr std::size_t kMostStrangers = 256;
 inline constexpr std::size_t kParkedCalls = 256;
 inline constexpr std::chrono::seconds kParkedTime{60};

@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <limits>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -19,6 +18,7 @@
 #include "trainer/socket/event_flag.h"
 #include "trainer/socket/handed_over.h"
 #include "trainer/socket/own_frames.h"
+#include "trainer/socket/posted_receives.h"
 #include "trainer/socket/shared_failure.h"
 #include "trainer/socket/suspects.h"
 
@@ -89,13 +89,12 @@ class SocketSession final : public Transport {
 
   ReceiveId post_receive(int from, Channel channel, const FrameHeader& expected, Buffer into) override {
     EVERSTEP_CHECK(expected.length == into.size, "the expected length is not the buffer's size");
-    const ReceiveId id = next_id_++;
     const auto posted = std::make_shared<Posted>();
-    receives_.emplace(id, posted);
     posted->from = from;
     posted->channel = channel;
     posted->expected = expected;
     posted->into = std::move(into);
+    const ReceiveId id = receives_.add(posted);
     if (failure_.has_ended()) return id;
     if (from == worker_) {
       if (const Status matched = own_.post(posted); !matched) fail(matched.error());
@@ -114,18 +113,18 @@ class SocketSession final : public Transport {
   }
 
   bool ready(ReceiveId receive) override {
-    const std::shared_ptr<Posted>& posted = find(receive);
+    const std::shared_ptr<Posted> posted = receives_.find(receive);
     return posted->complete || failure_.with(posted->from);
   }
 
   Result<FrameHeader> wait(ReceiveId receive, Milliseconds timeout) override {
-    const std::shared_ptr<Posted> posted = find(receive);
+    const std::shared_ptr<Posted> posted = receives_.find(receive);
     const bool came = posted->complete && !failure_.with(posted->from);
     if (!came && !read_until_complete(*posted, Clock::now() + timeout)) {
       fail(posted->late_after(timeout), LostPeer{posted->from, How::kSilent});
     }
     if (const std::optional<Error> error = failure_.with(posted->from)) return *error;
-    receives_.erase(receive);
+    receives_.forget(receive);
     return posted->came;
   }
 
@@ -187,12 +186,6 @@ class SocketSession final : public Transport {
   void watch(int descriptor, std::uint64_t name) const {
     epoll_event event{.events = EPOLLIN, .data = {.u64 = name}};
     EVERSTEP_CHECK(::epoll_ctl(events_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0, "epoll_ctl failed");
-  }
-
-  const std::shared_ptr<Posted>& find(ReceiveId receive) const {
-    const auto found = receives_.find(receive);
-    EVERSTEP_CHECK(found != receives_.end(), "a receive is waited for that was not posted or is over");
-    return found->second;
   }
 
   bool may_send_to(int to, const FrameHeader& header) {
@@ -375,10 +368,10 @@ class SocketSession final : public Transport {
   ChannelLinks links_;
   HandedOver handed_over_;
 
+  PostedReceives receives_;
+
   // The caller's own.
-  std::map<ReceiveId, std::shared_ptr<Posted>> receives_;
   OwnFrames own_;
-  ReceiveId next_id_ = 1;
   bool has_left_ = false;  // said goodbye or broke off
 
   SharedFailure failure_;

@@ -8,7 +8,7 @@
 namespace everstep::trainer {
 namespace {
 
-// Left to itself the kernel keeps up to 4 MiB for each of the six connections with a peer. This is enough for a usual
+// Left to itself the kernel keeps up to 4 MiB for each of the eight connections with a peer. This is enough for a usual
 // frame to leave with one call.
 constexpr int kSocketBuffer = 1 << 20;
 

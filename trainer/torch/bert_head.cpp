@@ -1,5 +1,6 @@
 #include "trainer/torch/blocks.h"
 #include "trainer/torch/layers.h"
+#include "trainer/torch/product.h"
 
 namespace everstep::trainer {
 namespace {
@@ -38,7 +39,7 @@ class BertHead final : public Block {
     const at::Tensor transformed = kTransform.forward(weights, selected);
     const at::Tensor activated = at::gelu(transformed);
     const Norm::Output normed = kNorm.forward(weights, activated);
-    const at::Tensor logits = at::addmm(weights[kDecoderBias], normed.value, weights[kDecoder].t());
+    const at::Tensor logits = product(normed.value, weights[kDecoder].t(), weights[kDecoderBias]);
     const CrossEntropy entropy = cross_entropy(logits, call.batch.labels.index_select(0, places));
     saved = {selected,
              transformed,
@@ -59,7 +60,7 @@ class BertHead final : public Block {
     sink.add(kDecoderBias, scores.sum(0, false, at::kFloat));
     sink.add_product(kDecoder, scores.t(), saved[kNormed]);
     at::Tensor gradient = kNorm.backward(weights, saved[kActivated], saved[kMean], saved[kInverseDeviation],
-                                         scores.mm(weights[kDecoder]), owed);
+                                         product(scores, weights[kDecoder]), owed);
     gradient = at::gelu_backward(gradient, saved[kTransformed]);
     gradient = kTransform.backward(weights, saved[kSelected], gradient, owed);
     at::Tensor input_gradient = at::zeros({call.batch.labels.numel(), gradient.size(1)}, gradient.options());

@@ -1,5 +1,6 @@
 #include "trainer/torch/cpu_ops.h"
 
+#include <array>
 #include <span>
 
 #include "trainer/kernels/clones.h"
@@ -33,6 +34,22 @@ void step(const Tensor& master, const Tensor& first, const Tensor& second, const
   const auto data = [](const Tensor& tensor) { return tensor.mutable_data_ptr<float>(); };
   adamw(constants,
         AdamWState<Sum>{data(master), data(first), data(second), gradient.mutable_data_ptr<Sum>(), gradient.numel()});
+}
+
+template <typename Sum, typename Weight>
+void try_step(const Tensor& weights, const std::array<Tensor, 3>& state, const Tensor& gradient,
+              const kernels::AdamWConstants& constants) {
+  const auto data = [&](std::size_t i) { return state[i].const_data_ptr<float>(); };
+  adamw_trial(constants,
+              AdamWTrialState<Sum, Weight>{data(0), data(1), data(2), gradient.const_data_ptr<Sum>(),
+                                           static_cast<Weight*>(weights.mutable_data_ptr()), gradient.numel()});
+}
+
+template <typename Sum>
+void try_step_of(const Tensor& weights, const std::array<Tensor, 3>& state, const Tensor& gradient,
+                 const kernels::AdamWConstants& constants) {
+  if (weights.scalar_type() == at::kFloat) return try_step<Sum, float>(weights, state, gradient, constants);
+  try_step<Sum, kernels::Bf16>(weights, state, gradient, constants);
 }
 
 EVERSTEP_CLONES void make_entropy_gradients(const kernels::EntropyGradient& make, std::int64_t rows) {
@@ -77,6 +94,14 @@ void adamw(const Tensor& master, const Tensor& first, const Tensor& second, cons
   } else {
     step<float>(master, first, second, gradient, narrow);
   }
+}
+
+void adamw_trial(const Tensor& weights, const Tensor& master, const Tensor& first, const Tensor& second,
+                 const Tensor& gradient, at::ArrayRef<double> constants) {
+  const kernels::AdamWConstants narrow = kernels::adamw_constants(constants.data());
+  const std::array<Tensor, 3> state{master, first, second};
+  if (is_fixed_point(gradient)) return try_step_of<std::int64_t>(weights, state, gradient, narrow);
+  try_step_of<float>(weights, state, gradient, narrow);
 }
 
 void round_to_bf16(const Tensor& weights, const Tensor& master) {

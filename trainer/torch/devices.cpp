@@ -10,6 +10,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/util/Exception.h>
 
+#include "trainer/torch/torch_device.h"
 #include "trainer/torch/torch_device_memory.h"
 
 namespace everstep::trainer {
@@ -89,11 +90,20 @@ void prepare_devices() {
   context.setDeterministicCuDNN(true);
 }
 
-std::unique_ptr<DeviceMemory> make_device_memory(const std::string& kind, int number, DeviceMemory::OnMark on_mark) {
+std::optional<std::int64_t> device_bytes_in_use(const std::string& kind, int number) {
+  const DeviceKind* known = find_kind(kind);
+  return known != nullptr && known->bytes_in_use ? known->bytes_in_use(number) : std::nullopt;
+}
+
+c10::Device torch_device(const std::string& kind, int number) {
+  if (kind == "cpu") return at::kCPU;
   const DeviceKind* known = find_kind(kind);
   const bool is_renamed = known != nullptr && known->torch_name;
-  const std::string name = is_renamed ? known->torch_name(number) : kind + ":" + std::to_string(number);
-  return std::make_unique<TorchDeviceMemory>(c10::Device(name), std::move(on_mark));
+  return c10::Device(is_renamed ? known->torch_name(number) : kind + ":" + std::to_string(number));
+}
+
+std::unique_ptr<DeviceMemory> make_device_memory(const std::string& kind, int number, DeviceMemory::OnMark on_mark) {
+  return std::make_unique<TorchDeviceMemory>(torch_device(kind, number), std::move(on_mark));
 }
 
 }  // namespace everstep::trainer

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +24,9 @@ Result<std::vector<DeviceFacts>> list_devices(const std::string& kind);
 
 // What of a device bits depend on, by name, for the provenance of checkpoints: its kind and name, its driver.
 std::vector<std::pair<std::string, std::string>> device_provenance(const std::string& kind, int number);
+
+// How much of its memory is taken, by whomever; nothing: nobody knows. A process takes some as soon as it asks.
+std::optional<std::int64_t> device_bytes_in_use(const std::string& kind, int number);
 
 // Settings of the process for bits that repeat: no TF32, no sums in bf16, no choice of kernels by their speed. Before
 // anything is computed on a device.

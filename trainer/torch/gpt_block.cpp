@@ -78,8 +78,7 @@ class GptBlock final : public Block {
     const Tensors parts = saved[kProjected].chunk(3, 1);
     const Attention::Gradients gradients = attention_of(call).backward(
         parts[0], parts[1], parts[2], {saved[kAttention], saved[kAttentionLogSum]}, gradient);
-    gradient = at::cat({gradients.query, gradients.key, gradients.value}, 1);
-    gradient = kQueryKeyValue.backward(weights, saved[kAttended], gradient, owed);
+    gradient = kQueryKeyValue.backward(weights, saved[kAttended], gradients.joined(), owed);
     at::Tensor input_gradient = kAttentionNorm.backward(weights, saved[kInput], saved[kInputMean],
                                                         saved[kInputInverseDeviation], gradient, owed);
     return input_gradient.add_(middle_gradient);

@@ -1,5 +1,6 @@
 #include "trainer/torch/blocks.h"
 #include "trainer/torch/layers.h"
+#include "trainer/torch/product.h"
 
 namespace everstep::trainer {
 namespace {
@@ -15,7 +16,7 @@ class GptHead final : public Block {
   at::Tensor forward(const Tensors& weights, const at::Tensor& input, const BlockCall& call,
                      Tensors& saved) const override {
     const Norm::Output normed = kNorm.forward(weights, input);
-    const CrossEntropy entropy = cross_entropy(normed.value.mm(weights[kDecoder].t()), call.batch.labels);
+    const CrossEntropy entropy = cross_entropy(product(normed.value, weights[kDecoder].t()), call.batch.labels);
     saved = {input, normed.mean, normed.inverse_deviation, normed.value, call.batch.labels, entropy.log_probabilities};
     return entropy.loss;
   }
@@ -25,8 +26,8 @@ class GptHead final : public Block {
     const at::Tensor scores =
         cross_entropy_backward(saved[kLogProbabilities], saved[kLabels], call.loss_weight, saved[kInput].scalar_type());
     sink.add_product(kDecoder, scores.t(), saved[kNormed]);
-    return kNorm.backward(weights, saved[kInput], saved[kMean], saved[kInverseDeviation], scores.mm(weights[kDecoder]),
-                          owed);
+    return kNorm.backward(weights, saved[kInput], saved[kMean], saved[kInverseDeviation],
+                          product(scores, weights[kDecoder]), owed);
   }
 };
 

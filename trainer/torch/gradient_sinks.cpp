@@ -4,6 +4,7 @@
 
 #include "trainer/torch/device_buffers.h"
 #include "trainer/torch/ops.h"
+#include "trainer/torch/product.h"
 #include "trainer/update/fixed_point.h"
 
 namespace everstep::trainer {
@@ -18,9 +19,9 @@ class FloatGradients final : public StageGradients {
   void add_product(int parameter, const at::Tensor& left, const at::Tensor& right) override {
     at::Tensor& sum = sums_[entry_of(parameter)];
     if (left.scalar_type() == at::kFloat) {
-      sum.addmm_(left, right);
+      ops::add_product(sum, left, right);
     } else {
-      sum.add_(left.mm(right));
+      sum.add_(product(left, right));
     }
   }
 
@@ -50,7 +51,7 @@ class FixedPointGradients final : public StageGradients {
   }
 
   void add_product(int parameter, const at::Tensor& left, const at::Tensor& right) override {
-    add(parameter, left.mm(right));
+    add(parameter, product(left, right));
   }
 
   // No row comes twice, so that each has one addend of this minibatch, as everywhere.
@@ -61,7 +62,7 @@ class FixedPointGradients final : public StageGradients {
   }
 
   Noted<bool> take_overflow() override {
-    const Noted<bool> overflowed =
+    Noted<bool> overflowed =
         overflow_.is_cpu() ? Noted<bool>(overflow_.item<std::uint8_t>() != 0) : device_->flag(to_buffer(overflow_));
     overflow_.zero_();
     return overflowed;

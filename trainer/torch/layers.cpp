@@ -4,16 +4,20 @@
 #include <tuple>
 #include <utility>
 
-#include "trainer/torch/ops.h"
+#include "trainer/torch/product.h"
+#include "trainer/torch/wide_product.h"
 
 namespace everstep::trainer {
 namespace {
 
-enum class AttentionKernel : std::uint8_t { kCpu, kFlash, kEfficient };
+enum class AttentionKernel : std::uint8_t { kWide, kCpu, kFlash, kEfficient };
 
 AttentionKernel kernel_for(const at::Tensor& query, std::int64_t head_size, bool has_mask) {
   constexpr std::int64_t kLargestFlashHead = 256;
-  if (!query.is_cuda()) return AttentionKernel::kCpu;
+  if (!query.is_cuda()) {
+    const bool is_wide = query.scalar_type() == at::kFloat && has_wide_product();
+    return is_wide ? AttentionKernel::kWide : AttentionKernel::kCpu;
+  }
   const bool fits_flash = head_size % 8 == 0 && head_size <= kLargestFlashHead;
   const bool is_flash = query.scalar_type() == at::kBFloat16 && !has_mask && fits_flash;
   return is_flash ? AttentionKernel::kFlash : AttentionKernel::kEfficient;
@@ -31,12 +35,12 @@ at::Tensor padded_heads(const at::Tensor& by_head) {
 
 at::Tensor Dense::forward(const Tensors& weights, const at::Tensor& input) const {
   const at::Tensor& stored = weights[weight];
-  return at::addmm(weights[weight + 1], input, order == MatrixOrder::kInputOutput ? stored : stored.t());
+  return product(input, order == MatrixOrder::kInputOutput ? stored : stored.t(), weights[weight + 1]);
 }
 
 at::Tensor Dense::input_gradient(const Tensors& weights, const at::Tensor& output_gradient) const {
   const at::Tensor& stored = weights[weight];
-  return output_gradient.mm(order == MatrixOrder::kInputOutput ? stored.t() : stored);
+  return product(output_gradient, order == MatrixOrder::kInputOutput ? stored.t() : stored);
 }
 
 void Dense::add_gradients(const at::Tensor& input, const at::Tensor& output_gradient, GradientSink& sink) const {
@@ -109,6 +113,25 @@ std::optional<at::Tensor> Attention::bias(const at::Tensor& query) const {
   return padded.expand({query.size(0) / length, heads, length, length});
 }
 
+Attention::Output Attention::wide_forward(const at::Tensor& query, const at::Tensor& key,
+                                          const at::Tensor& value) const {
+  Output output{at::empty(query.sizes(), query.options()),
+                at::empty({query.size(0) / length, heads, length}, query.options())};
+  ops::attend(output.value, output.log_sum, query, key, value, by_number());
+  return output;
+}
+
+Attention::Gradients Attention::wide_backward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                                              const Output& output, const at::Tensor& output_gradient) const {
+  const at::Tensor all = at::empty({query.size(0), 3 * query.size(1)}, query.options());
+  const Tensors parts = all.chunk(3, 1);
+  ops::attend_backward(parts[0], parts[1], parts[2], output_gradient, query, key, value, output.value, output.log_sum,
+                       by_number());
+  return {parts[0], parts[1], parts[2], all};
+}
+
+at::Tensor Attention::Gradients::joined() const { return all.defined() ? all : at::cat({query, key, value}, 1); }
+
 Attention::Output Attention::forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) const {
   const at::Tensor q = by_head(query);
   const at::Tensor k = by_head(key);
@@ -118,6 +141,8 @@ Attention::Output Attention::forward(const at::Tensor& query, const at::Tensor& 
   at::Tensor output;
   at::Tensor log_sum;
   switch (kernel_for(query, q.size(3), mask.has_value())) {
+    case AttentionKernel::kWide:
+      return wide_forward(query, key, value);
     case AttentionKernel::kCpu:
       std::tie(output, log_sum) = at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, causal, mask);
       break;
@@ -152,6 +177,8 @@ Attention::Gradients Attention::backward(const at::Tensor& query, const at::Tens
   at::Tensor k_gradient;
   at::Tensor v_gradient;
   switch (kernel_for(query, q.size(3), mask.has_value())) {
+    case AttentionKernel::kWide:
+      return wide_backward(query, key, value, output, output_gradient);
     case AttentionKernel::kCpu:
       std::tie(q_gradient, k_gradient, v_gradient) = at::_scaled_dot_product_flash_attention_for_cpu_backward(
           out_gradient, q, k, v, out, output.log_sum, 0.0, causal, mask);
@@ -166,7 +193,7 @@ Attention::Gradients Attention::backward(const at::Tensor& query, const at::Tens
           {true, true, true, false}, causal, scale);
       break;
   }
-  return {by_token(q_gradient, head_size), by_token(k_gradient, head_size), by_token(v_gradient, head_size)};
+  return {by_token(q_gradient, head_size), by_token(k_gradient, head_size), by_token(v_gradient, head_size), {}};
 }
 
 CrossEntropy cross_entropy(const at::Tensor& logits, const at::Tensor& labels) {

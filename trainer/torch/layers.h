@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "trainer/torch/block.h"
+#include "trainer/torch/ops.h"
 
 namespace everstep::trainer {
 
@@ -57,7 +58,8 @@ struct Norm {
 
 // Attention over rows of `length` tokens; queries, keys and values may be views with any stride between tokens. By one
 // of LibTorch's fused kernels: the CPU's; on a GPU flash attention, or where that cannot (fp32, a mask) the
-// memory-efficient one. A backward takes the kernel of its forward.
+// memory-efficient one. In fp32 on a CPU that has_wide_product() by the project's own. A backward takes the kernel of
+// its forward.
 struct Attention {
   std::int64_t length = 0;
   std::int64_t heads = 0;
@@ -73,6 +75,9 @@ struct Attention {
     at::Tensor query;
     at::Tensor key;
     at::Tensor value;
+    at::Tensor all;  // if the three lie side by side: what they are parts of
+
+    at::Tensor joined() const;
   };
 
   Output forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) const;
@@ -80,6 +85,10 @@ struct Attention {
                      const at::Tensor& output_gradient) const;
 
  private:
+  ops::AttentionHeads by_number() const { return {length, heads, causal, mask}; }
+  Output wide_forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) const;
+  Gradients wide_backward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const Output& output,
+                          const at::Tensor& output_gradient) const;
   std::optional<at::Tensor> bias(const at::Tensor& query) const;
   at::Tensor by_head(const at::Tensor& activations) const;
   at::Tensor by_token(const at::Tensor& activations, std::int64_t head_size) const;

@@ -10,6 +10,7 @@
 #include "trainer/torch/amx.h"
 #include "trainer/torch/caching_allocator.h"
 #include "trainer/torch/torch_stage.h"
+#include "trainer/torch/wide_product.h"
 
 namespace everstep::trainer {
 namespace {
@@ -33,7 +34,7 @@ void prepare_torch(int threads) {
 void forget_freed_tensors() { allocator().forget(); }
 
 const char* cpu_capability() {
-  static const std::string capability = at::get_cpu_capability();
+  static const std::string capability = at::get_cpu_capability() + (has_wide_product() ? "+wide" : "");
   return capability.c_str();
 }
 

@@ -202,6 +202,18 @@ void TorchDeviceMemory::adamw(Accumulation accumulation, const kernels::AdamWCon
   });
 }
 
+void TorchDeviceMemory::adamw_trial(Accumulation accumulation, Precision precision,
+                                    const kernels::AdamWConstants& constants, const AdamWBuffers& buffers,
+                                    const Buffer& weights) {
+  if (buffers.master.empty() && buffers.gradient.empty()) return;
+  compute_after_copies_of(weights);
+  or_end("a provisional step", [&] {
+    ops::adamw_trial(flat(weights, precision == Precision::kBf16 ? at::kBFloat16 : at::kFloat),
+                     flat(buffers.master, at::kFloat), flat(buffers.first, at::kFloat),
+                     flat(buffers.second, at::kFloat), flat(buffers.gradient, type_of(accumulation)), constants);
+  });
+}
+
 void TorchDeviceMemory::round_to_bf16(const Buffer& weights, const Buffer& master) {
   if (weights.empty() && master.empty()) return;
   compute_after_copies_of(weights);

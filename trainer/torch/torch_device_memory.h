@@ -39,8 +39,11 @@ class TorchDeviceMemory : public DeviceMemory {
   void swap(const Buffer& a, const Buffer& b) override;
   void add_sums(Accumulation accumulation, const Buffer& target, const Buffer& addend) override;
   void adamw(Accumulation accumulation, const kernels::AdamWConstants& constants, const AdamWBuffers& buffers) override;
+  void adamw_trial(Accumulation accumulation, Precision precision, const kernels::AdamWConstants& constants,
+                   const AdamWBuffers& buffers, const Buffer& weights) override;
   void round_to_bf16(const Buffer& weights, const Buffer& master) override;
   Mark mark() override;
+  void* compute_stream() const override { return compute_.native_handle(); }
   std::unique_ptr<DeviceSpan> begin_span() override;
   Mark copy_out(const Buffer& to, const Buffer& from, Lane lane) override;
   Buffer fetch(const Buffer& from) override;
@@ -54,6 +57,8 @@ class TorchDeviceMemory : public DeviceMemory {
   void wait_gathered() override;
 
  protected:
+  TorchDeviceMemory(const Streams& streams, OnMark on_mark);
+
   // What keeps streams in order, one by one: tests leave one out, to see that somebody notices.
 
   // A copy out begins when all computed so far is over.
@@ -66,8 +71,6 @@ class TorchDeviceMemory : public DeviceMemory {
   virtual Mark mark_of(const c10::Stream& stream);
 
  private:
-  TorchDeviceMemory(const Streams& streams, OnMark on_mark);
-
   // Numbers on the device, and where they go on the host.
   struct Page {
     Buffer on_device;

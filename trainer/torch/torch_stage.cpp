@@ -36,6 +36,7 @@ class TorchStage final : public StageCompute {
  public:
   explicit TorchStage(const StageRequest& request);
 
+  void select_weights(WeightSet set) override { selected_ = static_cast<std::size_t>(set); }
   Result<Output> forward(Position position, Buffer input) override;
   Result<Buffer> backward_input(Position position, Buffer output_gradient, int parity) override;
   Status backward_weights(Position position, int parity) override;
@@ -47,7 +48,7 @@ class TorchStage final : public StageCompute {
     int number = 0;
     std::size_t first_entry = 0;  // in the layout
     std::unique_ptr<Block> code;
-    Tensors weights;  // views of the chunk's memory
+    std::array<Tensors, 2> weights;  // by WeightSet: views of the chunk's memory
   };
 
   // Between a forward and its backward. Per block what it saved, or with recomputation its input alone.
@@ -69,7 +70,7 @@ class TorchStage final : public StageCompute {
   };
 
   bool last() const { return request_.layout.end_block == request_.model.blocks(); }
-  c10::Device device() const { return blocks_.front().weights.front().device(); }
+  c10::Device device() const { return blocks_.front().weights.front().front().device(); }
   at::Tensor boundary_tensor(const Buffer& buffer) const;
   Output to_output(const at::Tensor& result) const;
   Result<Output> run_forward(Position position, const Buffer& input);
@@ -78,6 +79,7 @@ class TorchStage final : public StageCompute {
 
   StageRequest request_;
   std::vector<BlockSlot> blocks_;
+  std::size_t selected_ = 0;  // of the two sets of weights
   std::array<std::unique_ptr<StageGradients>, 2> gradients_;
   std::map<std::int64_t, InFlight> in_flight_;  // by position
   std::map<std::int64_t, Owed> owed_;           // the same
@@ -86,13 +88,17 @@ class TorchStage final : public StageCompute {
 TorchStage::TorchStage(const StageRequest& request) : request_(request) {
   const StageLayout& layout = request.layout;
   const Tensors views = parameter_views(layout, request.memory.weights, scalar_type(request.model));
+  const Tensors provisional = request.memory.provisional.empty()
+                                  ? Tensors{}
+                                  : parameter_views(layout, request.memory.provisional, scalar_type(request.model));
   auto codes = make_blocks(request.model, layout.first_block, layout.end_block);
   for (std::size_t entry = 0; entry < views.size(); ++entry) {
     const int block = layout.entries[entry].block;
     if (blocks_.empty() || blocks_.back().number != block) {
       blocks_.push_back({block, entry, std::move(codes[static_cast<std::size_t>(block - layout.first_block)]), {}});
     }
-    blocks_.back().weights.push_back(views[entry]);
+    blocks_.back().weights[0].push_back(views[entry]);
+    if (!provisional.empty()) blocks_.back().weights[1].push_back(provisional[entry]);
   }
   for (int parity = 0; parity < 2; ++parity) gradients_.at(parity) = make_stage_gradients(request, parity);
 }
@@ -123,7 +129,7 @@ Result<StageCompute::Output> TorchStage::run_forward(Position position, const Bu
   for (const BlockSlot& block : blocks_) {
     Tensors saved;
     const at::Tensor block_input = activation;
-    activation = block.code->forward(block.weights, block_input,
+    activation = block.code->forward(block.weights[selected_], block_input,
                                      {request_.model, block.number, kept.batch, position, true}, saved);
     kept.saved.push_back(request_.model.recompute ? Tensors{block_input} : std::move(saved));
   }
@@ -144,10 +150,10 @@ Result<Buffer> TorchStage::run_backward_input(Position position, const Buffer& o
     const BlockSlot& block = blocks_[i];
     const BlockCall call{request_.model, block.number, kept.batch, position, true, loss_weight};
     Tensors saved = std::move(kept.saved[i]);
-    if (request_.model.recompute) block.code->forward(block.weights, at::Tensor(saved[0]), call, saved);
+    if (request_.model.recompute) block.code->forward(block.weights[selected_], at::Tensor(saved[0]), call, saved);
     sink.select_block(block.first_entry);
     OwedGradients of_block;
-    gradient = block.code->backward(block.weights, saved, gradient, call, sink, of_block);
+    gradient = block.code->backward(block.weights[selected_], saved, gradient, call, sink, of_block);
     if (request_.model.recompute) {  // or all that was recomputed would be kept after all
       add_owed(of_block, sink);
     } else {
@@ -194,7 +200,7 @@ Result<StageCompute::Output> TorchStage::evaluate(std::int64_t index, Buffer inp
     at::Tensor activation = boundary_tensor(input);
     for (const BlockSlot& block : blocks_) {
       Tensors unused;
-      activation = block.code->forward(block.weights, activation,
+      activation = block.code->forward(block.weights[selected_], activation,
                                        {request_.model, block.number, batch, Position{}, false}, unused);
     }
     return to_output(activation);

@@ -22,7 +22,8 @@ void prepare_torch(int threads);
 // Frees what that allocator keeps and nobody uses: another plan has tensors of other sizes.
 void forget_freed_tensors();
 
-// The vector instructions that LibTorch's kernels chose here ("AVX2"): other ones may give other bits.
+// The vector instructions that LibTorch's kernels chose here ("AVX2"), with "+wide" if fp32 products are the project's
+// own (wide_product.h): other ones may give other bits.
 const char* cpu_capability();
 
 // "2.1.0": of the LibTorch this was built with.

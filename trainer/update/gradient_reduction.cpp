@@ -15,12 +15,14 @@ Buffer tied_part(const StageLayout::Entry& entry, const Buffer& sums, std::size_
 }  // namespace
 
 GradientReduction::GradientReduction(Transport& transport, const scheduler::Schedule& schedule,
-                                     Accumulation accumulation, const FrameHeader& job, DeviceMemory& memory)
+                                     Accumulation accumulation, const FrameHeader& job, DeviceMemory& memory,
+                                     Channel channel)
     : transport_(transport),
       schedule_(schedule),
       accumulation_(accumulation),
       job_(job),
       memory_(memory),
+      channel_(channel),
       staging_(allocate_staging(memory)) {}
 
 FrameHeader GradientReduction::about(std::int64_t window, int round, int stage) const {
@@ -36,7 +38,8 @@ bool GradientReduction::sends_to_owner(FrameHeader about, FrameKind kind, const 
   const int owner = schedule_.placement.owner_of(about.stage);
   if (schedule_.device_of(transport_.worker()) == owner) return false;
   about.kind = kind;
-  send_in_pieces(transport_, schedule_.group_of(transport_.worker()) * schedule_.depth() + owner, about, sums);
+  send_in_pieces(transport_, schedule_.group_of(transport_.worker()) * schedule_.depth() + owner, about, sums,
+                 channel_);
   return true;
 }
 
@@ -127,10 +130,9 @@ std::deque<GradientReduction::Step> GradientReduction::steps_of(const FrameHeade
 // One step at a time receives, so that all can use the same staging.
 void GradientReduction::receive(const Step& step, std::optional<PieceReceiver>& receiver) {
   if (step.kind == Step::Kind::kStore) {
-    receiver.emplace(transport_, step.peer, step.header, step.sums);
+    receiver.emplace(transport_, step.peer, step.header, step.sums, channel_);
   } else {
-    receiver.emplace(transport_, step.peer, step.header, step.sums, accumulation_, Channel::kCollectives, memory_,
-                     staging_);
+    receiver.emplace(transport_, step.peer, step.header, step.sums, accumulation_, channel_, memory_, staging_);
   }
 }
 
@@ -139,7 +141,7 @@ Result<bool> GradientReduction::advance(Owned& owned, std::optional<std::chrono:
     const Step& step = owned.steps.front();
     if (step.kind == Step::Kind::kUntilFinish) break;
     if (step.kind == Step::Kind::kSend) {
-      send_in_pieces(transport_, step.peer, step.header, step.sums);
+      send_in_pieces(transport_, step.peer, step.header, step.sums, channel_);
     } else {
       if (!owned.receiver) {
         receive(step, owned.receiver);
@@ -169,13 +171,32 @@ Status GradientReduction::advance() {
 }
 
 Status GradientReduction::finish(std::chrono::milliseconds timeout) {
+  if (!is_past_sums_) {
+    EVERSTEP_TRY(advance_all(timeout));
+    pass_sums();
+  }
   EVERSTEP_TRY(advance_all(timeout));
+  active_.clear();
+  is_past_sums_ = false;
+  return {};
+}
+
+Result<bool> GradientReduction::advance_to_end() {
+  EVERSTEP_TRY(advance());
+  if (!is_past_sums_) {
+    if (!has_all_sums()) return false;
+    pass_sums();
+    is_past_sums_ = true;
+    EVERSTEP_TRY(advance());
+  }
+  is_past_sums_ = !active_.empty();
+  return !is_past_sums_;
+}
+
+void GradientReduction::pass_sums() {
   forget_ended();
   add_tied_locally();
   for (Owned& owned : active_) owned.steps.pop_front();  // kUntilFinish
-  EVERSTEP_TRY(advance_all(timeout));
-  active_.clear();
-  return {};
 }
 
 Status GradientReduction::advance_all(std::chrono::milliseconds timeout) {

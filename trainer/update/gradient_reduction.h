@@ -30,9 +30,10 @@ namespace everstep::trainer {
 // In a mirror group of P devices with P stages this moves what a reduce-scatter would.
 class GradientReduction {
  public:
-  // `schedule` and `memory`, where the sums are, must outlive it.
+  // `schedule` and `memory`, where the sums are, must outlive it. Of two on one transport each has a channel.
   GradientReduction(Transport& transport, const scheduler::Schedule& schedule, Accumulation accumulation,
-                    const FrameHeader& job, DeviceMemory& memory = host_memory());
+                    const FrameHeader& job, DeviceMemory& memory = host_memory(),
+                    Channel channel = Channel::kCollectives);
 
   // At StartReduce, never waits. From now until finish() and everybody's meeting at the update, `sums` must not be
   // touched. `layout` is the stage's.
@@ -49,6 +50,10 @@ class GradientReduction {
 
   // Between two ops: takes what has arrived.
   Status advance();
+
+  // The same, and goes on to the end when all sums within and over the groups are there: for whoever has started all
+  // stages of this worker, so that its frames to other owners stand behind those sums. Whether all is complete.
+  Result<bool> advance_to_end();
 
   // Before the update: waits until all stages owned here are complete.
   Status finish(std::chrono::milliseconds timeout);
@@ -84,6 +89,7 @@ class GradientReduction {
   Status advance_all(std::chrono::milliseconds timeout);
   void receive(const Step& step, std::optional<PieceReceiver>& receiver);
   void forget_ended();
+  void pass_sums();
   void add_tied_locally();
 
   Transport& transport_;
@@ -91,6 +97,8 @@ class GradientReduction {
   Accumulation accumulation_;
   FrameHeader job_;
   DeviceMemory& memory_;
+  Channel channel_;
+  bool is_past_sums_ = false;    // advance_to_end() has come to tied sums and totals
   std::vector<Buffer> staging_;  // for good: what came and went with the frames would be allocated at any time
   // In the order they were started, which is the same on all workers that share a link.
   std::list<Owned> active_;

@@ -17,6 +17,20 @@ AdamWState<Sum> state_of(const DeviceMemory::AdamWBuffers& buffers) {
           sums.data(), std::ssize(sums)};
 }
 
+template <typename Weight, typename Sum>
+void try_step(const kernels::AdamWConstants& constants, const AdamWState<Sum>& state, const Buffer& weights) {
+  auto* const target = reinterpret_cast<Weight*>(weights.data);
+  trainer::adamw_trial(constants, AdamWTrialState<Sum, Weight>{state.master, state.first, state.second, state.sums,
+                                                               target, state.count});
+}
+
+template <typename Sum>
+void try_step(Precision precision, const kernels::AdamWConstants& constants, const AdamWState<Sum>& state,
+              const Buffer& weights) {
+  if (precision == Precision::kBf16) return try_step<kernels::Bf16>(constants, state, weights);
+  try_step<float>(constants, state, weights);
+}
+
 class HostMemory final : public DeviceMemory {
  public:
   Buffer allocate_zeroed(std::size_t bytes) override { return trainer::allocate_zeroed(bytes); }
@@ -44,6 +58,15 @@ class HostMemory final : public DeviceMemory {
       trainer::adamw(constants, state_of<float>(buffers));
     } else {
       trainer::adamw(constants, state_of<std::int64_t>(buffers));
+    }
+  }
+
+  void adamw_trial(Accumulation accumulation, Precision precision, const kernels::AdamWConstants& constants,
+                   const AdamWBuffers& buffers, const Buffer& weights) override {
+    if (accumulation == Accumulation::kFloat) {
+      try_step(precision, constants, state_of<float>(buffers), weights);
+    } else {
+      try_step(precision, constants, state_of<std::int64_t>(buffers), weights);
     }
   }
 

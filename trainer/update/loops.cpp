@@ -37,6 +37,32 @@ EVERSTEP_CLONES void step_integers(const kernels::AdamWConstants& constants, con
   step_each(constants, state.master, state.first, state.second, state.sums, state.count);
 }
 
+template <typename Sum, typename Weight>
+EVERSTEP_HOST_DEVICE void try_each(const kernels::AdamWConstants& constants, const float* __restrict master,
+                                   const float* __restrict first, const float* __restrict second,
+                                   const Sum* __restrict sums, Weight* __restrict weights, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    kernels::store(kernels::adamw_trial(constants, sums[i], first[i], second[i], master[i]), weights[i]);
+  }
+}
+
+EVERSTEP_CLONES void try_floats(const kernels::AdamWConstants& c, const AdamWTrialState<float, float>& s) {
+  try_each(c, s.master, s.first, s.second, s.sums, s.weights, s.count);
+}
+
+EVERSTEP_CLONES void try_floats(const kernels::AdamWConstants& c, const AdamWTrialState<float, kernels::Bf16>& s) {
+  try_each(c, s.master, s.first, s.second, s.sums, s.weights, s.count);
+}
+
+EVERSTEP_CLONES void try_integers(const kernels::AdamWConstants& c, const AdamWTrialState<std::int64_t, float>& s) {
+  try_each(c, s.master, s.first, s.second, s.sums, s.weights, s.count);
+}
+
+EVERSTEP_CLONES void try_integers(const kernels::AdamWConstants& c,
+                                  const AdamWTrialState<std::int64_t, kernels::Bf16>& s) {
+  try_each(c, s.master, s.first, s.second, s.sums, s.weights, s.count);
+}
+
 EVERSTEP_CLONES void round_each(const float* __restrict master, std::uint16_t* __restrict weights, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) weights[i] = kernels::to_bf16_bits(master[i]);
 }
@@ -68,6 +94,22 @@ void adamw(const kernels::AdamWConstants& constants, const AdamWState<float>& st
 
 void adamw(const kernels::AdamWConstants& constants, const AdamWState<std::int64_t>& state) {
   step_integers(constants, state);
+}
+
+void adamw_trial(const kernels::AdamWConstants& constants, const AdamWTrialState<float, float>& state) {
+  try_floats(constants, state);
+}
+
+void adamw_trial(const kernels::AdamWConstants& constants, const AdamWTrialState<float, kernels::Bf16>& state) {
+  try_floats(constants, state);
+}
+
+void adamw_trial(const kernels::AdamWConstants& constants, const AdamWTrialState<std::int64_t, float>& state) {
+  try_integers(constants, state);
+}
+
+void adamw_trial(const kernels::AdamWConstants& constants, const AdamWTrialState<std::int64_t, kernels::Bf16>& state) {
+  try_integers(constants, state);
 }
 
 void round_to_bf16(std::span<const float> master, std::span<std::uint16_t> weights) {

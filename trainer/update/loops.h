@@ -28,6 +28,23 @@ struct AdamWState {
 void adamw(const kernels::AdamWConstants& constants, const AdamWState<float>& state);
 void adamw(const kernels::AdamWConstants& constants, const AdamWState<std::int64_t>& state);
 
+// What the step would make of the weights, as floats or as the bits of bf16; of a weight for which that is no number:
+// the weight. The state is left as it is.
+template <typename Sum, typename Weight>
+struct AdamWTrialState {
+  const float* master = nullptr;
+  const float* first = nullptr;
+  const float* second = nullptr;
+  const Sum* sums = nullptr;
+  Weight* weights = nullptr;
+  std::int64_t count = 0;
+};
+
+void adamw_trial(const kernels::AdamWConstants& constants, const AdamWTrialState<float, float>& state);
+void adamw_trial(const kernels::AdamWConstants& constants, const AdamWTrialState<float, kernels::Bf16>& state);
+void adamw_trial(const kernels::AdamWConstants& constants, const AdamWTrialState<std::int64_t, float>& state);
+void adamw_trial(const kernels::AdamWConstants& constants, const AdamWTrialState<std::int64_t, kernels::Bf16>& state);
+
 // The nearest bf16, ties to even, as its bits.
 void round_to_bf16(std::span<const float> master, std::span<std::uint16_t> weights);
 

@@ -69,6 +69,21 @@ void StageOptimizer::step(const StepInput& input, const Buffer& gradient, const 
   if (precision_ == Precision::kBf16) memory_.round_to_bf16(weights, master_);
 }
 
+void StageOptimizer::try_step(const StepInput& input, const Buffer& gradient, const Buffer& weights,
+                              const Buffer& provisional) {
+  const Buffer& master = precision_ == Precision::kBf16 ? master_ : weights;
+  const AdamWConstants decayed = constants_of(options_, input, true);
+  const AdamWConstants kept = constants_of(options_, input, false);
+  const std::size_t weight_bytes = provisional.size / static_cast<std::size_t>(layout_.elements);
+  for (const StageLayout::Entry& entry : layout_.entries) {
+    const auto floats = [&](const Buffer& whole) { return elements(whole, entry, sizeof(float)); };
+    memory_.adamw_trial(accumulation_, precision_, entry.parameter.decay ? decayed : kept,
+                        {floats(master), floats(first_moment_), floats(second_moment_),
+                         elements(gradient, entry, sum_bytes(accumulation_))},
+                        elements(provisional, entry, weight_bytes));
+  }
+}
+
 std::int64_t StageOptimizer::state_bytes() const {
   return static_cast<std::int64_t>(master_.size + first_moment_.size + second_moment_.size);
 }

@@ -43,6 +43,10 @@ class StageOptimizer {
   // Takes the step, writes `weights`, and leaves `gradient` zero.
   void step(const StepInput& input, const Buffer& gradient, const Buffer& weights);
 
+  // What step() would make of the weights, in `provisional`; a weight for which that is no number stays as it is.
+  // Changes nothing else, least of all the moments.
+  void try_step(const StepInput& input, const Buffer& gradient, const Buffer& weights, const Buffer& provisional);
+
   // What a checkpoint keeps besides the weights. The bytes are the optimizer's own: whoever restores writes them.
   const Buffer& master() const { return master_; }  // empty under fp32
   const Buffer& first_moment() const { return first_moment_; }

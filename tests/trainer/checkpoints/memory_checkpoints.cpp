@@ -20,6 +20,10 @@ std::string describe(const TensorKey& key) {
 
 }  // namespace
 
+bool MemoryCheckpoint::has(storage::StateKind wanted) const {
+  return std::ranges::any_of(tensors, [&](const auto& each) { return each.first.kind == static_cast<int>(wanted); });
+}
+
 void MemoryCheckpoint::drop(storage::StateKind dropped) {
   for (auto& [key, bytes] : tensors) {
     if (key.kind == static_cast<int>(dropped)) std::fill(bytes.begin(), bytes.end(), '\0');
@@ -65,6 +69,7 @@ void MemoryCheckpoints::add(int worker, const StagedCut& cut) {
   joined.position = cut.position;
   joined.version = cut.version;
   joined.applied = cut.applied;
+  joined.clip_scale = cut.clip_scale;
   joined.validation_loss = cut.validation_loss;
   if (worker == 0) joined.history = cut.history;
   joined.losses.insert(joined.losses.end(), cut.losses.begin(), cut.losses.end());
@@ -97,7 +102,9 @@ TrainOptions resumed(TrainOptions options, const MemoryCheckpoint& checkpoint, b
   resume.position = checkpoint.position;
   resume.version = checkpoint.version;
   resume.applied = checkpoint.applied;
+  resume.clip_scale = checkpoint.clip_scale;
   resume.continues_live = continues_live;
+  resume.continues_provisional = continues_live && checkpoint.has(storage::StateKind::kProvisional);
   resume.losses = checkpoint.losses;
   options.generation = options.generation.next();
   return options;

@@ -28,11 +28,13 @@ struct MemoryCheckpoint {
   Position position;
   Version version;
   std::int64_t applied = 0;
+  double clip_scale = 1;
   std::optional<double> validation_loss;
   std::map<TensorKey, std::string> tensors;  // their bytes
   std::vector<MinibatchLoss> losses;         // of the unfinished window, ascending
   std::vector<WindowHistory> history;        // as worker 0 tells it
 
+  bool has(storage::StateKind wanted) const;
   void drop(storage::StateKind kind);  // zeroes all tensors of that kind
 };
 

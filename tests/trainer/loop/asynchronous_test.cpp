@@ -53,6 +53,13 @@ INSTANTIATE_TEST_SUITE_P(Clockwork, AsynchronousPlan,
                                          clockwork(8, 4, 2, 21)),
                          [](const auto& test) { return name_of(test.param); });
 
+// Depths that AMDP does not have, and one that is deep for both.
+INSTANTIATE_TEST_SUITE_P(ClockworkElsewhere, AsynchronousPlan,
+                         testing::Values(clockwork(6, 3, 1, 7), clockwork(6, 3, 2, 13), clockwork(7, 1, 1, 8),
+                                         clockwork(7, 1, 2, 15), clockwork(9, 1, 1, 10), clockwork(9, 1, 2, 19),
+                                         clockwork(16, 8, 1, 17), clockwork(16, 4, 2, 33)),
+                         [](const auto& test) { return name_of(test.param); });
+
 TEST(Clockwork, GivesTheBitsOfTheOracleWithAllThatKeepsGradientsOtherwise) {
   for (const TestPlan& plan : {clockwork(4, 2, 1, 9), clockwork(3, 1, 1, 8, 1)}) {
     for (const bool recomputes : {false, true}) {

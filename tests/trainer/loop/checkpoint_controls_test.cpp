@@ -15,6 +15,7 @@ class PostponesOne final : public StageCompute {
  public:
   PostponesOne(std::unique_ptr<StageCompute> stage, Position late) : stage_(std::move(stage)), late_(late) {}
 
+  void select_weights(WeightSet set) override { stage_->select_weights(set); }
   Result<Output> forward(Position position, Buffer input) override {
     return stage_->forward(position, std::move(input));
   }

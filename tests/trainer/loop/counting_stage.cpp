@@ -10,6 +10,8 @@ class CountingStage final : public StageCompute {
   CountingStage(const StageRequest& request, int stage, int worker, Sightings& sightings, Tick& clock)
       : request_(request), stage_(stage), worker_(worker), sightings_(sightings), clock_(clock) {}
 
+  void select_weights(WeightSet set) override { set_ = set; }
+
   Result<Output> forward(Position position, Buffer) override {
     see(position, true);
     const bool last = request_.layout.end_block == request_.model.blocks();
@@ -38,7 +40,9 @@ class CountingStage final : public StageCompute {
   Buffer boundary() const { return allocate_zeroed(request_.model.boundary_bytes()); }
   void see(Position position, bool forward) {
     clock_ += stage_ + 1;
-    sightings_.add(worker_, {stage_, position.value, forward, request_.memory.weights.as<float>()[0]});
+    const ChunkMemory& memory = request_.memory;
+    const Buffer& weights = set_ == WeightSet::kWeights ? memory.weights : memory.provisional;
+    sightings_.add(worker_, {stage_, position.value, forward, weights.as<float>()[0]});
   }
 
   StageRequest request_;
@@ -46,6 +50,7 @@ class CountingStage final : public StageCompute {
   int worker_;
   Sightings& sightings_;
   Tick& clock_;
+  WeightSet set_ = WeightSet::kWeights;
 };
 
 class NoData final : public DataSource {

@@ -18,6 +18,7 @@ class OverflowsOnce final : public StageCompute {
  public:
   OverflowsOnce(std::unique_ptr<StageCompute> stage, Position at) : stage_(std::move(stage)), at_(at) {}
 
+  void select_weights(WeightSet set) override { stage_->select_weights(set); }
   Result<Output> forward(Position position, Buffer input) override {
     return stage_->forward(position, std::move(input));
   }
@@ -118,6 +119,8 @@ TEST_P(Interrupted, AStopAtADrainEndsThere) {
 INSTANTIATE_TEST_SUITE_P(Training, Interrupted,
                          testing::Values(TestPlan{ScheduleKind::kAmdp, 2, 1, 4},
                                          TestPlan{ScheduleKind::kAmdp, 4, 2, 11},
+                                         provisional({ScheduleKind::kAmdp, 4, 1, 9}, 1),
+                                         provisional(clockwork(3, 1, 2, 11, 1), 3),
                                          TestPlan{ScheduleKind::kOneFOneB, 3, 1, 5}),
                          [](const auto& test) { return name_of(test.param); });
 

@@ -6,8 +6,8 @@
 
 #include "tests/trainer/loop/all_workers.h"
 #include "tests/trainer/loop/comparison.h"
+#include "tests/trainer/loop/faulty.h"
 #include "tests/trainer/loop/training_support.h"
-#include "trainer/loop/worker.h"
 #include "trainer/torch/torch_stage.h"
 #include "trainer/update/sums.h"
 
@@ -20,34 +20,6 @@ using scheduler::ModelFamily;
 using scheduler::Op;
 using scheduler::OpKind;
 using scheduler::ScheduleKind;
-
-// train() with another kind of worker.
-template <typename WrongWorker>
-class Faulty : public Worker {
- public:
-  Faulty(const TrainOptions& options, Transport& transport, const TrainHooks& hooks, scheduler::Schedule shape)
-      : Worker(options, transport, hooks, std::move(shape)), worker_(transport.worker()) {}
-
-  static Result<TrainResult> train(const TrainOptions& options, const DataSource& data, Transport& transport,
-                                   const TrainHooks& hooks) {
-    auto shape = shape_of(options, transport);
-    if (!shape) return shape.error();
-    WrongWorker worker(options, transport, hooks, *std::move(shape));
-    EVERSTEP_TRY(worker.prepare(data));
-    EVERSTEP_TRY(worker.run(options.steps));
-    worker.hand_over_weights();
-    return worker.result();
-  }
-
- protected:
-  bool is_owner_of(int stage) const {
-    const scheduler::Schedule& pattern = stream().pattern();
-    return pattern.placement.owner_of(stage) == pattern.device_of(worker_);
-  }
-
- private:
-  int worker_;
-};
 
 class Faultless final : public Faulty<Faultless> {
  public:
@@ -132,6 +104,7 @@ class SumsOnArrival final : public StageCompute {
   SumsOnArrival(const StageRequest& request, Arrival arrival)
       : inner_(make_torch_stage(request)), request_(request), arrival_(std::move(arrival)) {}
 
+  void select_weights(WeightSet set) override { inner_->select_weights(set); }
   Result<Output> forward(Position position, Buffer input) override {
     return inner_->forward(position, std::move(input));
   }
@@ -249,8 +222,8 @@ TEST_P(NegativeControl, FixedPointSumsInTheOrderOfArrivalPass) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Amdp, NegativeControl,
-                         testing::Values(TestPlan{ScheduleKind::kAmdp, 2, 1, 4},
-                                         TestPlan{ScheduleKind::kAmdp, 4, 1, 8}),
+                         testing::Values(TestPlan{ScheduleKind::kAmdp, 2, 1, 4}, TestPlan{ScheduleKind::kAmdp, 4, 1, 8},
+                                         provisional({ScheduleKind::kAmdp, 4, 1, 8}, 1)),
                          [](const auto& test) { return name_of(test.param); });
 INSTANTIATE_TEST_SUITE_P(Clockwork, NegativeControl, testing::Values(clockwork(4, 2, 1, 8, 1), clockwork(3, 1, 1, 8)),
                          [](const auto& test) { return name_of(test.param); });

@@ -25,8 +25,8 @@ constexpr auto kUnasked = []() -> bool {
   return true;
 };
 
-PendingWeights pending_of(const std::vector<std::string>& ops) {
-  PendingWeights pending;
+PendingWeights pending_of(const std::vector<std::string>& ops, int depth = 4) {
+  PendingWeights pending(scheduler::most_pending_weights(depth));
   for (const std::string& op : ops) pending.add({parse_op(op).value(), Position{0}, 0, {}});
   return pending;
 }
@@ -60,6 +60,12 @@ TEST(PendingWeights, LookAgainAfterEachOfThem) {
   int asked = 0;
   const auto comes_in_between = [&] { return ++asked == 1; };
   EXPECT_THAT(run_before(pending, next_of("F0.0.3@1", false, comes_in_between)), ElementsAre("W0.0.0@1", "W0.0.1@1"));
+}
+
+// Nobody waits there, so there is no time to fill, and what they keep would only cost memory.
+TEST(PendingWeights, AreNotPutOffAtDepthOne) {
+  PendingWeights pending = pending_of({"W0.0.0@0"}, 1);
+  EXPECT_THAT(run_before(pending, next_of("F0.0.1@0", false, kUnasked)), ElementsAre("W0.0.0@0"));
 }
 
 TEST(PendingWeights, RunTheOldestBeforeAllElseIfThereAreTwo) {
@@ -98,7 +104,7 @@ TEST(PendingWeights, AreTakenOldestFirstAtTheEnd) {
 
 // Sums of floats remember it.
 RC_GTEST_PROP(PendingWeights, OfAChunkKeepTheOrderOfTheirBackwardsWhateverElseHappens, ()) {
-  PendingWeights pending;
+  PendingWeights pending = pending_of({});
   std::map<int, std::vector<int>> added;
   std::map<int, std::vector<int>> ran;
   const auto note = [&](const std::optional<WeightsOp>& weights) {

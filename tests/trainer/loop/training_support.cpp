@@ -13,8 +13,9 @@ using scheduler::ModelFamily;
 std::string name_of(const TestPlan& plan) {
   std::string kind(scheduler::to_string(plan.kind));
   std::replace(kind.begin(), kind.end(), '-', '_');
-  const std::string name =
+  std::string name =
       kind + "_D" + std::to_string(plan.depth) + "_W" + std::to_string(plan.width) + "_M" + std::to_string(plan.window);
+  if (plan.provisional > 0) name += "_provisional" + std::to_string(plan.provisional);
   return is_clockwork(plan.kind) ? name + "_P" + std::to_string(plan.pipelines) + "_lag" + std::to_string(plan.lag)
                                  : name + "_preload" + std::to_string(plan.preload);
 }
@@ -46,6 +47,7 @@ TrainOptions under_plan(TrainOptions options, const TestPlan& plan) {
   options.schedule.preload = plan.preload;
   options.schedule.pipelines = plan.pipelines;
   options.schedule.lag = plan.lag;
+  options.schedule.provisional = plan.provisional;
   const int stages = placement_of(options.schedule).value().stages();
   options.cuts.clear();
   for (int stage = 0; stage <= stages; ++stage) options.cuts.push_back(stage * options.model.blocks() / stages);

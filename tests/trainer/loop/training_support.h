@@ -17,13 +17,19 @@ struct TestPlan {
   int preload = 2;
   int pipelines = 0;  // in clockwork; 0: as many as usual
   int lag = 0;
+  int provisional = 0;
 };
 
+constexpr TestPlan provisional(TestPlan plan, int left_out) {
+  plan.provisional = left_out;
+  return plan;
+}
+
 constexpr TestPlan clockwork(int depth, int pipelines, int width, int window, int lag = 0) {
-  return {scheduler::ScheduleKind::kClockwork, depth, width, window, 2, pipelines, lag};
+  return {scheduler::ScheduleKind::kClockwork, depth, width, window, 2, pipelines, lag, 0};
 }
 constexpr TestPlan clockwork_sync(int depth, int pipelines, int width, int window) {
-  return {scheduler::ScheduleKind::kClockworkSync, depth, width, window, 2, pipelines};
+  return {scheduler::ScheduleKind::kClockworkSync, depth, width, window, 2, pipelines, 0, 0};
 }
 
 // A name for a parametrised test: "amdp_D4_W2_M16_preload2" or "clockwork_D4_W2_M16_P2_lag0".

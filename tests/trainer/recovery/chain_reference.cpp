@@ -53,7 +53,7 @@ std::vector<HistoryEntry> history_entries(const HandoverChain& chain) {
   std::vector<HistoryEntry> entries;
   for (const WindowHistory& past : chain.history()) {
     entries.push_back({past.window, past.first, past.end, past.generation, chain.plans().at(past.generation.value),
-                       past.flushed, past.skipped});
+                       past.flushed, past.skipped, past.left_out, past.norm_limit, past.provisional});
   }
   return entries;
 }

@@ -70,6 +70,7 @@ struct Shape {
   int width;
   int pipelines = 0;
   int lag = 0;
+  int provisional = 0;
 };
 
 class GroupStop : public testing::TestWithParam<Shape> {
@@ -79,6 +80,7 @@ class GroupStop : public testing::TestWithParam<Shape> {
     GuardedGeneration made{shape.kind, shape.depth, shape.width, names(0, shape.depth * shape.width)};
     made.pipelines = shape.pipelines;
     made.lag = shape.lag;
+    made.provisional = shape.provisional;
     return made;
   }
 
@@ -220,19 +222,21 @@ std::string name_of(const testing::TestParamInfo<Shape>& test) {
   std::string name{to_string(test.param.kind)};
   std::erase_if(name, [](char letter) { return letter == '-'; });
   return name + "_D" + std::to_string(test.param.depth) + "_W" + std::to_string(test.param.width) + "_P" +
-         std::to_string(test.param.pipelines) + "_lag" + std::to_string(test.param.lag);
+         std::to_string(test.param.pipelines) + "_lag" + std::to_string(test.param.lag) +
+         (test.param.provisional > 0 ? "_provisional" + std::to_string(test.param.provisional) : "");
 }
 
-INSTANTIATE_TEST_SUITE_P(OfAllShapes, GroupStop,
-                         testing::Values(Shape{ScheduleKind::kAmdp, 2, 2}, Shape{ScheduleKind::kAmdp, 2, 3},
-                                         Shape{ScheduleKind::kAmdp, 4, 2}, Shape{ScheduleKind::kOneFOneB, 2, 3},
-                                         Shape{ScheduleKind::kOneFOneB, 2, 2}, Shape{ScheduleKind::kOneFOneB, 3, 2},
-                                         Shape{ScheduleKind::kTwoDirections, 4, 2},
-                                         Shape{ScheduleKind::kClockwork, 2, 2}, Shape{ScheduleKind::kClockwork, 3, 2},
-                                         Shape{ScheduleKind::kClockwork, 4, 2},
-                                         Shape{ScheduleKind::kClockwork, 4, 2, 1},
-                                         Shape{ScheduleKind::kClockwork, 2, 3, 1, 1}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    OfAllShapes, GroupStop,
+    testing::Values(Shape{ScheduleKind::kAmdp, 2, 2}, Shape{ScheduleKind::kAmdp, 2, 3},
+                    Shape{ScheduleKind::kAmdp, 4, 2}, Shape{ScheduleKind::kOneFOneB, 2, 3},
+                    Shape{ScheduleKind::kOneFOneB, 2, 2}, Shape{ScheduleKind::kOneFOneB, 3, 2},
+                    Shape{ScheduleKind::kTwoDirections, 4, 2}, Shape{ScheduleKind::kClockwork, 2, 2},
+                    Shape{ScheduleKind::kClockwork, 3, 2}, Shape{ScheduleKind::kClockwork, 4, 2},
+                    Shape{ScheduleKind::kClockwork, 4, 2, 1}, Shape{ScheduleKind::kClockwork, 2, 3, 1, 1},
+                    Shape{ScheduleKind::kAmdp, 4, 2, 0, 0, 1}, Shape{ScheduleKind::kClockwork, 4, 2, 2, 0, 2},
+                    Shape{ScheduleKind::kClockwork, 3, 2, 1, 1, 2}),
+    name_of);
 INSTANTIATE_TEST_SUITE_P(OfAnAsynchronousPipeline, GroupStopControls,
                          testing::Values(Shape{ScheduleKind::kAmdp, 2, 2}, Shape{ScheduleKind::kClockwork, 4, 2}),
                          name_of);

@@ -20,6 +20,7 @@ struct Shape {
   int deaths;  // at once
   int pipelines = 0;
   int lag = 0;
+  int provisional = 0;
 };
 
 class KillPoints : public testing::TestWithParam<Shape> {
@@ -29,6 +30,7 @@ class KillPoints : public testing::TestWithParam<Shape> {
     GuardedGeneration made{shape.kind, shape.depth, shape.width, names(0, shape.depth * shape.width), shape.deaths};
     made.pipelines = shape.pipelines;
     made.lag = shape.lag;
+    made.provisional = shape.provisional;
     return made;
   }
 };
@@ -66,7 +68,8 @@ std::string name_of(const testing::TestParamInfo<Shape>& test) {
   std::erase_if(name, [](char letter) { return letter == '-'; });
   return name + "_D" + std::to_string(test.param.depth) + "_W" + std::to_string(test.param.width) + "_" +
          std::to_string(test.param.deaths) + "deaths_P" + std::to_string(test.param.pipelines) + "_lag" +
-         std::to_string(test.param.lag);
+         std::to_string(test.param.lag) +
+         (test.param.provisional > 0 ? "_provisional" + std::to_string(test.param.provisional) : "");
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -78,7 +81,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{ScheduleKind::kTwoDirections, 4, 1, 1}, Shape{ScheduleKind::kClockwork, 4, 1, 1},
                     Shape{ScheduleKind::kClockwork, 3, 1, 1}, Shape{ScheduleKind::kClockwork, 2, 2, 1},
                     Shape{ScheduleKind::kClockwork, 4, 1, 2, 2, 1}, Shape{ScheduleKind::kClockwork, 8, 1, 1, 2},
-                    Shape{ScheduleKind::kClockworkSync, 4, 1, 1}),
+                    Shape{ScheduleKind::kClockworkSync, 4, 1, 1}, Shape{ScheduleKind::kAmdp, 2, 2, 1, 0, 0, 1},
+                    Shape{ScheduleKind::kClockwork, 4, 1, 1, 2, 0, 1},
+                    Shape{ScheduleKind::kClockwork, 2, 2, 1, 1, 0, 2}),
     name_of);
 
 }  // namespace

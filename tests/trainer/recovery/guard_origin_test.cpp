@@ -23,6 +23,7 @@ class BrokenStage final : public StageCompute {
  public:
   explicit BrokenStage(const StageRequest& request) : inner_(make_mixing_stage(request)) {}
 
+  void select_weights(WeightSet set) override { inner_->select_weights(set); }
   Result<Output> forward(Position position, Buffer input) override {
     return inner_->forward(position, std::move(input));
   }

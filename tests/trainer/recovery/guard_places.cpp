@@ -42,6 +42,7 @@ scheduler::Plan plan_of(const GuardedGeneration& generation, const TrainOptions&
   plan.window = options.schedule.window;
   plan.preload = options.schedule.preload;
   plan.lag = generation.lag;
+  plan.provisional = generation.provisional;
   for (int stage = 0; stage <= placement.stages(); ++stage) {
     plan.cuts.push_back(stage * options.model.blocks() / placement.stages());
   }

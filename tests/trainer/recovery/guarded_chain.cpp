@@ -340,8 +340,9 @@ std::string GuardedChain::difference_from_reference() const {
   }
   ReferenceRun reference(options_, *data_, hooks);
   for (const WindowHistory& past : history()) {
-    const auto step = reference.run({past.window, past.first, past.end, past.generation,
-                                     plans_.at(past.generation.value), past.flushed, past.skipped});
+    const auto step =
+        reference.run({past.window, past.first, past.end, past.generation, plans_.at(past.generation.value),
+                       past.flushed, past.skipped, past.left_out, past.norm_limit, past.provisional});
     if (!step) return step.error().message;
     if (step->losses != past.losses) return "losses of window " + std::to_string(past.window);
   }

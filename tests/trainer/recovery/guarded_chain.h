@@ -29,6 +29,7 @@ struct GuardedGeneration {
   bool stops_at_once = false;         // is told before it starts to stop after its first super-round
   int pipelines = 0;                  // in clockwork; 0: as many as usual
   int lag = 0;
+  int provisional = 0;
 };
 
 inline CallTest at_call(std::int64_t number) {

@@ -1,19 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/trainer/recovery/random_chain.h"
+#include "tests/trainer/recovery/checked_chain.h"
 
 namespace everstep::trainer {
 namespace {
 
 using scheduler::ScheduleKind;
-
-void run_checked(HandoverChain& chain, const TestGeneration& next, RunEnd expected = RunEnd::kHandOver) {
-  const auto end = chain.run(next);
-  ASSERT_TRUE(end) << end.error();
-  ASSERT_EQ(*end, expected);
-  ASSERT_EQ(difference_from_reference(chain), "") << "at minibatch " << chain.position();
-}
 
 TEST(AmdpHandover, ARunThatNobodyDisturbsEqualsItsReference) {
   HandoverChain chain(chain_options(26, 6));
@@ -86,21 +79,7 @@ TEST(AmdpHandover, BringsWhatIsNotSavedOfThePast) {
 }
 
 TEST(AmdpHandover, RandomChainsEqualTheReferenceOfTheirHistory) {
-  int inside_windows = 0;
-  for (std::uint64_t seed = 100; seed < 125; ++seed) {
-    SCOPED_TRACE(seed);
-    HandoverChain chain(chain_options(23, 8));
-    RandomChain random(seed, {ScheduleKind::kAmdp, ScheduleKind::kAmdp, ScheduleKind::kOneFOneB});
-    for (bool goes_on = true; goes_on;) {
-      const auto end = chain.run(random.next(chain));
-      ASSERT_TRUE(end) << end.error();
-      ASSERT_EQ(difference_from_reference(chain), "") << "at minibatch " << chain.position();
-      goes_on = *end == RunEnd::kHandOver;
-      if (chain.is_inside_window()) ++inside_windows;
-    }
-    EXPECT_EQ(chain.position(), Position{23 * 8});
-  }
-  EXPECT_GT(inside_windows, 25) << "most chains should have a stop inside a window";
+  run_random_chains(100, 8, {ScheduleKind::kAmdp, ScheduleKind::kAmdp, ScheduleKind::kOneFOneB});
 }
 
 }  // namespace

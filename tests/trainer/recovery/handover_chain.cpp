@@ -36,6 +36,7 @@ scheduler::Plan plan_of(const TrainOptions& options) {
   plan.depth = options.schedule.depth;
   plan.pipelines = placement_of(options.schedule).value().pipelines();
   plan.lag = options.schedule.lag;
+  plan.provisional = options.schedule.provisional;
   plan.width = options.schedule.width;
   plan.window = options.schedule.window;
   plan.preload = options.schedule.preload;
@@ -229,6 +230,7 @@ TrainOptions HandoverChain::options_under(const TestGeneration& next) const {
   options.schedule.width = next.width;
   options.schedule.pipelines = next.pipelines;
   options.schedule.lag = next.lag;
+  options.schedule.provisional = next.provisional;
   const int stages = placement_of(options.schedule).value().stages();
   options.cuts.clear();
   for (int stage = 0; stage <= stages; ++stage) options.cuts.push_back(stage * options.model.blocks() / stages);

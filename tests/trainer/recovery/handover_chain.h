@@ -42,6 +42,7 @@ struct TestGeneration {
   TestStop stop;
   int pipelines = 0;  // in clockwork; 0: as many as usual
   int lag = 0;
+  int provisional = 0;
 };
 
 // Generations that follow each other, each a real train() on threads that starts from what the one before left in the

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/trainer/recovery/random_chain.h"
+#include "tests/trainer/recovery/checked_chain.h"
 
 namespace everstep::trainer {
 namespace {
@@ -9,68 +9,64 @@ namespace {
 using scheduler::ScheduleKind;
 using ::testing::HasSubstr;
 
-// Every change is checked where it happens: what is wrong once may cancel out later.
-void run_checked(HandoverChain& chain, const TestGeneration& next, RunEnd expected = RunEnd::kHandOver) {
-  const auto end = chain.run(next);
-  ASSERT_TRUE(end) << end.error();
-  ASSERT_EQ(*end, expected);
-  ASSERT_EQ(difference_from_undisturbed(chain), "") << "at minibatch " << chain.position();
+void run_undisturbed(HandoverChain& chain, const TestGeneration& next, RunEnd expected = RunEnd::kHandOver) {
+  run_checked(chain, next, expected, difference_from_undisturbed);
 }
 
 // Depths 1, 2, 4, 8 and widths 1, 2, 3; people who stay, change places, come, hand over and leave.
 TEST(Handover, TenSynchronousGenerationsEndWithTheBitsOfARunThatNobodyDisturbed) {
   HandoverChain chain(chain_options(26, 11));
-  run_checked(chain, {ScheduleKind::kOneFOneB, 2, 1, {0, 1}, {}, after_update(1)});
+  run_undisturbed(chain, {ScheduleKind::kOneFOneB, 2, 1, {0, 1}, {}, after_update(1)});
   EXPECT_EQ(chain.position(), Position{2 * 26});
-  run_checked(chain, {ScheduleKind::kAmdpSync, 4, 1, {3, 0, 2, 1}, {}, after_round(2)});
+  run_undisturbed(chain, {ScheduleKind::kAmdpSync, 4, 1, {3, 0, 2, 1}, {}, after_round(2)});
   EXPECT_EQ(chain.position(), Position{2 * 26 + 12});
-  run_checked(chain, {ScheduleKind::kTwoDirections, 4, 2, names(0, 8), {}, after_round(0)});
+  run_undisturbed(chain, {ScheduleKind::kTwoDirections, 4, 2, names(0, 8), {}, after_round(0)});
   EXPECT_EQ(chain.position(), Position{2 * 26 + 20});
-  run_checked(chain, {ScheduleKind::kOneFOneB, 1, 1, {20}, names(0, 8), after_round(1)});
+  run_undisturbed(chain, {ScheduleKind::kOneFOneB, 1, 1, {20}, names(0, 8), after_round(1)});
   EXPECT_EQ(chain.position(), Position{2 * 26 + 22});
-  run_checked(chain, {ScheduleKind::kAmdpSync, 8, 3, names(30, 24), {20}, after_round(1)});
+  run_undisturbed(chain, {ScheduleKind::kAmdpSync, 8, 3, names(30, 24), {20}, after_round(1)});
   EXPECT_EQ(chain.position(), Position{3 * 26 + 24});
-  run_checked(chain, {ScheduleKind::kAmdpSync, 2, 3, names(48, 6), names(30, 18), after_update(4)});
+  run_undisturbed(chain, {ScheduleKind::kAmdpSync, 2, 3, names(48, 6), names(30, 18), after_update(4)});
   EXPECT_EQ(chain.position(), Position{5 * 26});
-  run_checked(chain, {ScheduleKind::kGpipe, 3, 2, names(51, 6), {48}, after_round(8)});  // 49 and 50 are gone
+  run_undisturbed(chain, {ScheduleKind::kGpipe, 3, 2, names(51, 6), {48}, after_round(8)});  // 49 and 50 are gone
   EXPECT_EQ(chain.position(), Position{6 * 26 + 24});
-  run_checked(chain, {ScheduleKind::kInterleaved, 4, 1, {53, 54, 1, 2}, {51, 52, 55, 56}, after_round(2)});
+  run_undisturbed(chain, {ScheduleKind::kInterleaved, 4, 1, {53, 54, 1, 2}, {51, 52, 55, 56}, after_round(2)});
   EXPECT_EQ(chain.position(), Position{7 * 26 + 8});
-  run_checked(chain, {ScheduleKind::kTwoDirections, 8, 1, names(0, 8), {53, 54}, after_round(4)});
+  run_undisturbed(chain, {ScheduleKind::kTwoDirections, 8, 1, names(0, 8), {53, 54}, after_round(4)});
   EXPECT_EQ(chain.position(), Position{8 * 26 + 16});
-  run_checked(chain, {ScheduleKind::kOneFOneB, 5, 1, names(3, 5), {0, 1, 2}, {}}, RunEnd::kAllSteps);
+  run_undisturbed(chain, {ScheduleKind::kOneFOneB, 5, 1, names(3, 5), {0, 1, 2}, {}}, RunEnd::kAllSteps);
   EXPECT_EQ(chain.position(), Position{11 * 26});
 }
 
 TEST(Handover, AWorkerThatIsGoneIsNotMissedWhileAnotherHoldsTheSame) {
   HandoverChain chain(chain_options(13, 6));
-  run_checked(chain, {ScheduleKind::kOneFOneB, 2, 2, {0, 1, 2, 3}, {}, after_update(2)});
-  run_checked(chain, {ScheduleKind::kOneFOneB, 3, 1, {2, 9, 1}, {}, {}}, RunEnd::kAllSteps);
+  run_undisturbed(chain, {ScheduleKind::kOneFOneB, 2, 2, {0, 1, 2, 3}, {}, after_update(2)});
+  run_undisturbed(chain, {ScheduleKind::kOneFOneB, 3, 1, {2, 9, 1}, {}, {}}, RunEnd::kAllSteps);
 }
 
 TEST(Handover, NamesTheBlockThatNobodyIsLeftToHold) {
   HandoverChain chain(chain_options(13, 6));
-  run_checked(chain, {ScheduleKind::kOneFOneB, 3, 1, {0, 1, 2}, {}, after_update(2)});
+  run_undisturbed(chain, {ScheduleKind::kOneFOneB, 3, 1, {0, 1, 2}, {}, after_update(2)});
   const auto lost = chain.run({ScheduleKind::kOneFOneB, 2, 1, {0, 2}, {}, {}});
   ASSERT_FALSE(lost);
   EXPECT_EQ(lost.error().code, ErrorCode::kUnavailable);
   EXPECT_THAT(lost.error().message, HasSubstr("weights of block 4"));
-  run_checked(chain, {ScheduleKind::kOneFOneB, 2, 1, {0, 2}, {1}, {}}, RunEnd::kAllSteps);
+  run_undisturbed(chain, {ScheduleKind::kOneFOneB, 2, 1, {0, 2}, {1}, {}}, RunEnd::kAllSteps);
 }
 
 TEST(Handover, InsideAWindowTheWriterOfItsGradientsIsMissed) {
   HandoverChain chain(chain_options(13, 6));
-  run_checked(chain, {ScheduleKind::kOneFOneB, 2, 2, {0, 1, 2, 3}, {}, after_round(1)});
+  run_undisturbed(chain, {ScheduleKind::kOneFOneB, 2, 2, {0, 1, 2, 3}, {}, after_round(1)});
   ASSERT_TRUE(chain.is_inside_window());
   const auto lost = chain.run({ScheduleKind::kOneFOneB, 2, 1, {2, 3}, {}, {}});
   ASSERT_FALSE(lost);
   EXPECT_THAT(lost.error().message, HasSubstr("gradients of block 0"));
-  run_checked(chain, {ScheduleKind::kOneFOneB, 2, 1, {2, 3}, {0, 1}, {}}, RunEnd::kAllSteps);
+  run_undisturbed(chain, {ScheduleKind::kOneFOneB, 2, 1, {2, 3}, {0, 1}, {}}, RunEnd::kAllSteps);
 }
 
 TEST(Handover, TheOriginOfAGenerationThatIsBrokenOffIsKept) {
   HandoverChain chain(chain_options(26, 5));
-  run_checked(chain, {ScheduleKind::kAmdpSync, 2, 2, {0, 1, 2, 3}, {}, after_round(8)});
+  run_undisturbed(chain, {ScheduleKind::kAmdpSync, 2, 2, {0, 1, 2, 3}, {}, after_round(8)});
   ASSERT_TRUE(chain.is_inside_window());
   const Position origin = chain.position();
   for (const std::int64_t round : {0, 1}) {
@@ -79,18 +75,18 @@ TEST(Handover, TheOriginOfAGenerationThatIsBrokenOffIsKept) {
     EXPECT_EQ(chain.position(), origin);
     EXPECT_EQ(difference_from_undisturbed(chain), "");
   }
-  run_checked(chain, {ScheduleKind::kGpipe, 3, 1, {7, 8, 9}, {0, 1, 2, 3}, {}}, RunEnd::kAllSteps);
+  run_undisturbed(chain, {ScheduleKind::kGpipe, 3, 1, {7, 8, 9}, {0, 1, 2, 3}, {}}, RunEnd::kAllSteps);
 }
 
 TEST(Handover, TwoInsideOneWindowLoseNothing) {
   HandoverChain chain(chain_options(26, 3));
-  run_checked(chain, {ScheduleKind::kOneFOneB, 2, 1, {0, 1}, {}, after_round(14)});
+  run_undisturbed(chain, {ScheduleKind::kOneFOneB, 2, 1, {0, 1}, {}, after_round(14)});
   EXPECT_EQ(chain.position(), Position{26 + 4});
-  run_checked(chain, {ScheduleKind::kOneFOneB, 3, 1, {2, 0, 1}, {}, after_round(1)});
+  run_undisturbed(chain, {ScheduleKind::kOneFOneB, 3, 1, {2, 0, 1}, {}, after_round(1)});
   EXPECT_EQ(chain.position(), Position{26 + 10});
-  run_checked(chain, {ScheduleKind::kOneFOneB, 1, 2, {1, 5}, {2, 0}, after_round(2)});
+  run_undisturbed(chain, {ScheduleKind::kOneFOneB, 1, 2, {1, 5}, {2, 0}, after_round(2)});
   EXPECT_EQ(chain.position(), Position{26 + 16});
-  run_checked(chain, {ScheduleKind::kOneFOneB, 2, 1, {5, 1}, {}, {}}, RunEnd::kAllSteps);
+  run_undisturbed(chain, {ScheduleKind::kOneFOneB, 2, 1, {5, 1}, {}, {}}, RunEnd::kAllSteps);
   // Who ran what of the window is told apart.
   std::vector<std::pair<int, int>> ranges;
   for (const WindowHistory& entry : chain.history()) {
@@ -103,8 +99,8 @@ TEST(Handover, BringsMastersUnderBf16) {
   TrainOptions options = chain_options(26, 5);
   options.model.precision = Precision::kBf16;
   HandoverChain chain(options);
-  run_checked(chain, {ScheduleKind::kOneFOneB, 2, 1, {0, 1}, {}, after_round(16)});
-  run_checked(chain, {ScheduleKind::kAmdpSync, 4, 1, {5, 6, 7, 0}, {1}, {}}, RunEnd::kAllSteps);
+  run_undisturbed(chain, {ScheduleKind::kOneFOneB, 2, 1, {0, 1}, {}, after_round(16)});
+  run_undisturbed(chain, {ScheduleKind::kAmdpSync, 4, 1, {5, 6, 7, 0}, {1}, {}}, RunEnd::kAllSteps);
 }
 
 TEST(Handover, FloatSumsGoOnFromWhereTheyWere) {
@@ -112,15 +108,15 @@ TEST(Handover, FloatSumsGoOnFromWhereTheyWere) {
   options.accumulation = Accumulation::kFloat;
   HandoverChain chain(options);
   // One replica of each stage, so that every sum is made in the order of minibatches.
-  run_checked(chain, {ScheduleKind::kOneFOneB, 2, 1, {0, 1}, {}, after_round(16)});
+  run_undisturbed(chain, {ScheduleKind::kOneFOneB, 2, 1, {0, 1}, {}, after_round(16)});
   EXPECT_TRUE(chain.is_inside_window());
-  run_checked(chain, {ScheduleKind::kOneFOneB, 3, 1, {1, 2, 3}, {0}, {}}, RunEnd::kAllSteps);
+  run_undisturbed(chain, {ScheduleKind::kOneFOneB, 3, 1, {1, 2, 3}, {0}, {}}, RunEnd::kAllSteps);
 }
 
 TEST(Handover, AWindowThatLostAGradientBeforeItIsSkippedAfterIt) {
   HandoverChain chain(chain_options(26, 4));
   chain.poisoned = {26 + 3};
-  run_checked(chain, {ScheduleKind::kOneFOneB, 2, 1, {0, 1}, {}, after_round(16)});
+  run_undisturbed(chain, {ScheduleKind::kOneFOneB, 2, 1, {0, 1}, {}, after_round(16)});
   ASSERT_TRUE(chain.is_inside_window());
   ASSERT_TRUE(chain.run({ScheduleKind::kAmdpSync, 4, 1, {1, 2, 3, 4}, {0}, {}}));
   EXPECT_EQ(difference_from_undisturbed(chain), "");
@@ -130,30 +126,17 @@ TEST(Handover, AWindowThatLostAGradientBeforeItIsSkippedAfterIt) {
 
 TEST(Handover, WhoHasEverythingReceivesNothing) {
   HandoverChain chain(chain_options(26, 6));
-  run_checked(chain, {ScheduleKind::kAmdpSync, 2, 2, {0, 1, 2, 3}, {}, after_round(8)});
-  run_checked(chain, {ScheduleKind::kAmdpSync, 2, 2, {0, 1, 2, 3}, {}, after_update(3)});
+  run_undisturbed(chain, {ScheduleKind::kAmdpSync, 2, 2, {0, 1, 2, 3}, {}, after_round(8)});
+  run_undisturbed(chain, {ScheduleKind::kAmdpSync, 2, 2, {0, 1, 2, 3}, {}, after_update(3)});
   EXPECT_EQ(chain.received_bytes(), 0);
-  run_checked(chain, {ScheduleKind::kAmdpSync, 2, 2, {0, 1, 2, 4}, {3}, {}}, RunEnd::kAllSteps);
+  run_undisturbed(chain, {ScheduleKind::kAmdpSync, 2, 2, {0, 1, 2, 4}, {3}, {}}, RunEnd::kAllSteps);
   EXPECT_GT(chain.received_bytes(), 0);
 }
 
 TEST(Handover, RandomSynchronousChainsEndWithTheBitsOfARunThatNobodyDisturbed) {
-  int inside_windows = 0;
-  for (std::uint64_t seed = 0; seed < 25; ++seed) {
-    SCOPED_TRACE(seed);
-    HandoverChain chain(chain_options(23, 5));
-    RandomChain random(
-        seed, {ScheduleKind::kOneFOneB, ScheduleKind::kGpipe, ScheduleKind::kTwoDirections, ScheduleKind::kAmdpSync});
-    for (bool goes_on = true; goes_on;) {
-      const auto end = chain.run(random.next(chain));
-      ASSERT_TRUE(end) << end.error();
-      ASSERT_EQ(difference_from_undisturbed(chain), "") << "at minibatch " << chain.position();
-      goes_on = *end == RunEnd::kHandOver;
-      if (chain.is_inside_window()) ++inside_windows;
-    }
-    EXPECT_EQ(chain.position(), Position{23 * 5});
-  }
-  EXPECT_GT(inside_windows, 25) << "most chains should have a stop inside a window";
+  run_random_chains(
+      0, 5, {ScheduleKind::kOneFOneB, ScheduleKind::kGpipe, ScheduleKind::kTwoDirections, ScheduleKind::kAmdpSync},
+      difference_from_undisturbed);
 }
 
 }  // namespace

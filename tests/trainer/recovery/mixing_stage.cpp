@@ -31,6 +31,8 @@ class MixingStage final : public StageCompute {
   MixingStage(const StageRequest& request, std::set<std::int64_t> poisoned)
       : request_(request), poisoned_(std::move(poisoned)) {}
 
+  void select_weights(WeightSet set) override { set_ = set; }
+
   Result<Output> forward(Position position, Buffer input) override {
     const auto random = stream_of(position);
     if (!random) return random.error();
@@ -163,7 +165,8 @@ class MixingStage final : public StageCompute {
   }
 
   float weight_at(std::int64_t offset) const {
-    const Buffer& weights = request_.memory.weights;
+    const ChunkMemory& memory = request_.memory;
+    const Buffer& weights = set_ == WeightSet::kWeights ? memory.weights : memory.provisional;
     if (request_.model.precision == Precision::kFp32) return weights.as<float>()[offset];
     return std::bit_cast<float>(std::uint32_t{weights.as<std::uint16_t>()[offset]} << 16);
   }
@@ -195,6 +198,7 @@ class MixingStage final : public StageCompute {
   std::map<std::int64_t, std::vector<Values>> kept_;  // by position
   std::map<std::int64_t, std::vector<Values>> owed_;  // the same: gradients of weights, by block from the last one
   std::array<bool, 2> overflowed_{};
+  WeightSet set_ = WeightSet::kWeights;
 };
 
 class NoMinibatches final : public DataSource {

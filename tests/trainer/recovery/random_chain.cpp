@@ -30,6 +30,7 @@ int RandomChain::below(int bound) {
 
 TestGeneration RandomChain::next(const HandoverChain& chain) {
   TestGeneration next = any_plan();
+  choose_provisional(next, chain.options().schedule.window);
   take_places(next, chain.workers());
   spare_some(next, chain);
   const std::int64_t updates = chain.steps().empty() ? 0 : chain.steps().back().step;
@@ -52,6 +53,19 @@ void RandomChain::choose_pipelines(TestGeneration& next) {
   const std::vector<int> possible = scheduler::clockwork_pipelines(next.depth);
   next.pipelines = possible[static_cast<std::size_t>(below(static_cast<int>(possible.size())))];
   if (next.kind == scheduler::ScheduleKind::kClockwork) next.lag = below(3);
+}
+
+// Half of those that can make provisional weights do.
+void RandomChain::choose_provisional(TestGeneration& next, int window) {
+  scheduler::ScheduleRequest request;
+  request.kind = next.kind;
+  request.depth = next.depth;
+  request.width = next.width;
+  request.pipelines = next.pipelines;
+  request.lag = next.lag;
+  request.window = window;
+  const scheduler::ProvisionalRange range = scheduler::provisional_range(request);
+  if (!range.empty() && below(2) == 0) next.provisional = range.fewest + below(range.most - range.fewest + 1);
 }
 
 // Who has none hands over.

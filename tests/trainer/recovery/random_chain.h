@@ -23,6 +23,7 @@ class RandomChain {
   int below(int bound);
   TestGeneration any_plan();
   void choose_pipelines(TestGeneration& next);
+  void choose_provisional(TestGeneration& next, int window);
   void take_places(TestGeneration& next, std::vector<int> before);
   void spare_some(TestGeneration& next, const HandoverChain& chain);
 

@@ -14,6 +14,7 @@ scheduler::Plan plan_of(const TrainOptions& options) {
   plan.depth = options.schedule.depth;
   plan.pipelines = placement_of(options.schedule).value().pipelines();
   plan.lag = options.schedule.lag;
+  plan.provisional = options.schedule.provisional;
   plan.width = options.schedule.width;
   plan.window = options.schedule.window;
   plan.preload = options.schedule.preload;
@@ -36,6 +37,7 @@ OracleRun run_reference(TrainOptions options, const DataSource& data, const std:
     entry.end = options.schedule.window;
     entry.plan = plan_of(options);
     entry.flushed = window == 0 || (every > 0 && window % every == 0);
+    entry.provisional = options.schedule.provisional > 0 && !entry.flushed;
     entry.skipped = lost_windows.contains(window);
     run.steps.push_back(*reference.run(entry).value().update);
     const bool evaluates = every > 0 && ((window + 1) % every == 0 || window + 1 == options.steps);
@@ -83,6 +85,7 @@ OracleRun run_plain_training(const TrainOptions& options, const DataSource& data
   plain.schedule.kind = scheduler::ScheduleKind::kOneFOneB;
   plain.schedule.depth = 1;
   plain.schedule.width = 1;
+  plain.schedule.provisional = 0;
   plain.cuts = {0, plain.model.blocks()};
   return run_reference(std::move(plain), data, {});
 }

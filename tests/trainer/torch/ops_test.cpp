@@ -40,7 +40,7 @@ TEST(Ops, ReturnNothingAndSayWhatTheyChange) {
     EXPECT_TRUE(op.schema().is_mutable()) << name.name;
     EXPECT_TRUE(op.hasKernelForDispatchKey(c10::DispatchKey::CPU)) << name.name;
   }
-  EXPECT_EQ(found, 14);
+  EXPECT_EQ(found, 19);
 }
 
 TEST(Ops, AddSums) {
@@ -192,6 +192,15 @@ TEST(Ops, RefuseTensorsOfAnotherKind) {
   EXPECT_THROW(ops::gelu(floats, at::zeros({4, 4}).t()), c10::Error);
   EXPECT_THROW(ops::gelu(floats, at::zeros({3, 4})), c10::Error);
   EXPECT_THROW(ops::add_sums(halves, halves), c10::Error);
+  EXPECT_THROW(ops::multiply(floats, floats, at::zeros({3, 4}), std::nullopt), c10::Error);
+  EXPECT_THROW(ops::multiply(floats, floats, halves, std::nullopt), c10::Error);
+  EXPECT_THROW(ops::multiply(floats, floats, at::zeros({8, 8}).slice(0, 0, 8, 2).slice(1, 0, 8, 2), std::nullopt),
+               c10::Error);
+  EXPECT_THROW(ops::multiply(floats, floats, floats, at::zeros({3})), c10::Error);
+  EXPECT_THROW(ops::add_product(halves, halves, halves), c10::Error);
+  EXPECT_THROW(ops::attend(floats, at::zeros({4, 2}), floats, floats, floats, {3, 2, true, {}}), c10::Error);
+  EXPECT_THROW(ops::attend(floats, at::zeros({4, 2}), floats, floats.t(), floats, {2, 2, true, {}}), c10::Error);
+  EXPECT_THROW(ops::attend(floats, at::zeros({4, 1}), floats, floats, floats, {2, 2, true, {}}), c10::Error);
   EXPECT_THROW(ops::add_fixed_point(at::zeros({3}, at::kLong), at::zeros({4}), 1, flag()), c10::Error);
   EXPECT_THROW(ops::sum_of_squares(at::zeros({1}), floats), c10::Error);
   EXPECT_THROW(ops::cross_entropy(at::zeros({}), floats, at::zeros({3}, at::kLong)), c10::Error);

@@ -40,6 +40,7 @@ class PassingStage final : public StageCompute {
   PassingStage(const StageRequest& request, int stage, const Fault& fault, std::atomic<int>& runs)
       : request_(request), stage_(stage), fault_(fault), runs_(runs) {}
 
+  void select_weights(WeightSet) override {}
   Result<Output> forward(Position position, Buffer input) override {
     const float value = (input.empty() ? 1 : input.as<float>()[0]) * factor(position, true);
     met_[position.value] = value;
