@@ -11,6 +11,7 @@
 #include "launcher/proof/replay_program.h"
 #include "launcher/worker/control_socket.h"
 #include "launcher/worker/device_list.h"
+#include "launcher/worker/doctor/doctor_role.h"
 #include "launcher/worker/elastic_worker.h"
 #include "launcher/worker/worker.h"
 
@@ -22,8 +23,8 @@ struct Role {
   std::string_view name;
   ExitCode (*run)(const std::vector<std::string>& args);
 };
-constexpr std::array kRoles{Role{kDeviceListRole, print_device_list}, Role{"elastic", run_elastic_worker},
-                            Role{"replay", run_replay_program}};
+constexpr std::array kRoles{Role{kDeviceListRole, print_device_list}, Role{kDoctorRole, run_doctor_role},
+                            Role{"elastic", run_elastic_worker}, Role{"replay", run_replay_program}};
 
 }  // namespace
 

@@ -95,6 +95,7 @@ Json plan_json(const storage::StoredPlan& plan) {
   json.set("schedule", plan.schedule).set("depth", plan.depth).set("chunks_per_device", plan.chunks_per_device);
   json.set("width", plan.width).set("window", plan.window).set("preload", plan.preload);
   if (plan.pipelines > 0) json.set("pipelines", plan.pipelines).set("lag", plan.lag);
+  if (plan.provisional > 0) json.set("provisional", plan.provisional);
   return json.set("cuts", array_of(plan.cuts));
 }
 
@@ -122,6 +123,7 @@ std::string plan_text(const storage::StoredPlan& plan) {
   if (plan.pipelines > 0) text += " P=" + std::to_string(plan.pipelines);
   text += " W=" + std::to_string(plan.width) + " M=" + std::to_string(plan.window);
   if (plan.lag > 0) text += " lag=" + std::to_string(plan.lag);
+  if (plan.provisional > 0) text += " provisional=" + std::to_string(plan.provisional);
   text += ", cuts";
   for (const int cut : plan.cuts) text += " " + std::to_string(cut);
   return text;

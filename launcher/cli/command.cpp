@@ -126,6 +126,9 @@ Outcome run_command(const Command& command, std::ptrdiff_t words, const std::vec
   if (!print_only) return command.run(*config, streams);
   // Also of a configuration that is refused: it says where the value is from.
   streams.out << print_config(*config);
+  if (command.explain != nullptr) {
+    for (const std::string& line : command.explain(*config)) streams.out << "# " << line << "\n";
+  }
   return command.check == nullptr ? Outcome() : command.check(*config);
 }
 

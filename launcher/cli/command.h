@@ -32,6 +32,8 @@ struct Command {
   std::vector<Command> parts{};
   // What `run` refuses before it acts, for --print-config. nullptr: values are not looked at.
   Outcome (*check)(const Config& config) = nullptr;
+  // What else --print-config tells, line by line, as comments. nullptr: nothing.
+  std::vector<std::string> (*explain)(const Config& config) = nullptr;
 };
 
 // What the process was started with.

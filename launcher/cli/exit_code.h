@@ -9,7 +9,7 @@ namespace everstep::launcher {
 // How the process ends: the numbers of sysexits.h, which supervisors and scripts know.
 enum class ExitCode {
   kDone = 0,
-  kDifferent = 1,           // what was to be compared differs, as diff(1) says it
+  kDifferent = 1,           // what was to be compared differs, as diff(1) says it; a check of the doctor has failed
   kUsage = 64,              // the command line is wrong
   kDamagedCheckpoint = 65,  // stored data is damaged
   kUnreachable = 69,        // etcd, peers or a device did not answer within the limit

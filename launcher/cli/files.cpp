@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -133,6 +134,13 @@ Status write_file(const std::string& path, std::string_view content) {
   if (error == 0) return {};
   ::unlink(temporary.path.c_str());
   return file_error("write", path, error);
+}
+
+Result<std::string> make_temporary_directory(std::string_view word) {
+  std::string name =
+      (std::filesystem::temp_directory_path() / std::string("everstep-").append(word).append("-XXXXXX")).string();
+  if (::mkdtemp(name.data()) != nullptr) return name;
+  return Error{ErrorCode::kUnavailable, "cannot make a directory like " + name, "TMPDIR names another place"};
 }
 
 }  // namespace everstep::launcher

@@ -19,4 +19,8 @@ Result<std::string> read_file(const std::string& path, std::size_t max_bytes);
 // disk is kUnavailable.
 Status write_file(const std::string& path, std::string_view content);
 
+// A new directory below the system's place for temporary files, "everstep-" and the word in front of its name, into
+// which no other user can put anything. It is the caller's to remove.
+Result<std::string> make_temporary_directory(std::string_view word);
+
 }  // namespace everstep::launcher

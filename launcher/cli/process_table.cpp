@@ -1,11 +1,14 @@
 #include "launcher/cli/process_table.h"
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 #include <system_error>
+#include <thread>
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -122,6 +125,14 @@ std::vector<pid_t> living_orphans() {
     if (::waitpid(child, nullptr, WNOHANG) == 0) found.push_back(child);
   }
   return found;
+}
+
+void end_orphans() {
+  constexpr std::chrono::milliseconds kLookAgain{10};
+  for (auto left = living_orphans(); !left.empty(); left = living_orphans()) {
+    for (const pid_t process : left) ::kill(process, SIGKILL);
+    std::this_thread::sleep_for(kLookAgain);
+  }
 }
 
 }  // namespace everstep::launcher

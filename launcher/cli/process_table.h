@@ -38,4 +38,7 @@ void adopt_orphans();
 // Children when none of our own is left: they outlived whoever started them. Those that have ended are waited for.
 std::vector<pid_t> living_orphans();
 
+// Kills them, and theirs, until none is left.
+void end_orphans();
+
 }  // namespace everstep::launcher

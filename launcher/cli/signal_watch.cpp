@@ -21,16 +21,20 @@ sigset_t watched_signals() {
 
 SignalWatch::SignalWatch() : fd_(-1) {
   const sigset_t set = watched_signals();
-  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  sigset_t before;
+  ::sigprocmask(SIG_BLOCK, &set, &before);
+  // Whoever starts a program may block the others.
+  is_inner_ = ::sigismember(&before, SIGCHLD) == 1;
   fd_ = ::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
   EVERSTEP_CHECK(fd_ >= 0, "cannot watch signals");
 }
 
 SignalWatch::~SignalWatch() {
   // What arrived and was not read must not end the process now.
-  while (next()) {
+  while (!is_inner_ && next()) {
   }
   ::close(fd_);
+  if (is_inner_) return;
   const sigset_t set = watched_signals();
   ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
 }

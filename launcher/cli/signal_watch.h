@@ -7,7 +7,8 @@
 namespace everstep::launcher {
 
 // Turns the signals that ask this process to leave (see leave_signals) and SIGCHLD into something to read, as long as
-// it lives. One at a time, made before any thread.
+// it lives. Made before any thread. One may live inside another: what nobody has read when the inner one ends, the
+// outer one still has.
 class SignalWatch {
  public:
   SignalWatch();
@@ -23,6 +24,7 @@ class SignalWatch {
 
  private:
   int fd_;
+  bool is_inner_ = false;
 };
 
 // Those that ask a process to leave: SIGINT, SIGTERM and SIGHUP, but for any that it was started to ignore, as nohup

@@ -28,6 +28,7 @@ constexpr std::int64_t kMostSeeds = 1'000'000;
 struct Request {
   std::vector<Schedule> schedules;
   std::string device;
+  std::string transport;
   std::filesystem::path output;
   bool is_temporary = true;  // nobody named the output
   bool prints = false;
@@ -74,6 +75,7 @@ Outcome read_request(const Config& config, Request& request, Streams& streams) {
   request.prints = values.flag("print");
   request.keeps = values.flag("keep");
   request.device = values.text("device");
+  request.transport = values.text("transport");
   request.is_temporary = !config.is_set("output");
   request.output = std::filesystem::temp_directory_path() / ("everstep-chaos-" + std::to_string(::getpid()));
   if (!request.is_temporary) request.output = std::filesystem::absolute(values.path("output"));
@@ -85,7 +87,7 @@ Outcome read_request(const Config& config, Request& request, Streams& streams) {
 
 // "seed 17: amdp, 4 workers, 3 etcd servers, 6 faults in 8.4 s"
 std::string title(const Schedule& schedule) {
-  return "seed " + std::to_string(schedule.seed) + ": " + (schedule.synchronous ? "synchronous" : "amdp") +
+  return "seed " + std::to_string(schedule.seed) + ": " + std::string(to_string(schedule.job)) +
          (schedule.deep ? " over all workers, " : ", ") + counted(schedule.workers, "worker", "workers") + ", " +
          counted(schedule.etcd_servers, "etcd server", "etcd servers") + ", " +
          counted(std::ssize(schedule.faults), "fault", "faults") + " in " + chaos::seconds_text(schedule.end()) + " s";
@@ -136,7 +138,7 @@ Outcome run_one(const Schedule& schedule, const Request& request, Tally& tally, 
                    ExitCode::kUsage);
   }
   streams.out << title(schedule) << std::endl;
-  const auto report = run_schedule(schedule, request.device, directory, streams);
+  const auto report = run_schedule(schedule, {request.device, request.transport}, directory, streams);
   const bool is_good = report && report->holds();
   const bool is_cancelled = !report && report.error().code == ErrorCode::kCancelled;
   if (!request.keeps && (is_good || (is_cancelled && request.is_temporary))) {
@@ -217,6 +219,7 @@ Command chaos_command() {
        .value_name = "D",
        .default_text = "cpu",
        .help = "As for everstep train; workers that join later take the first of their kind"},
+      {.name = "transport", .value_name = "T", .default_text = "auto", .help = "As for everstep train"},
       {.name = "etcd-servers", .value_name = "N", .help = "1 or 3; if not set, drawn from the seed"},
       {.name = "output",
        .value_name = "DIR",

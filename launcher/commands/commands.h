@@ -12,6 +12,7 @@ std::vector<Command> all_commands();
 Command audit_command();
 Command chaos_command();
 Command checkpoint_command();
+Command doctor_command();
 Command drain_command();
 Command job_command();
 Command plan_command();

@@ -134,6 +134,15 @@ std::string clockwork_text(const Plan& plan) {
   return text;
 }
 
+std::string provisional_text(const Plan& plan, scheduler::ProvisionalWish wish) {
+  if (wish == scheduler::ProvisionalWish::kOff) return {};
+  if (plan.provisional == 0)
+    return "begins     on no provisional weights: the plan has no use, time or memory for them\n";
+  const int summed = provisional_minibatches(request_of(plan)).value_or(0);
+  return "begins     on provisional weights, which " + std::to_string(summed) + " of " + std::to_string(plan.window) +
+         " minibatches make\n";
+}
+
 void print_people(const Request& request, const PlanReport& report, Streams& streams) {
   std::ostream& out = streams.out;
   const ModelProfile& profile = request.planning.profile;
@@ -148,7 +157,9 @@ void print_people(const Request& request, const PlanReport& report, Streams& str
       << fixed_text(chosen.busy, 3);
   if (profile.tokens_per_minibatch > 0)
     out << ", " << fixed_text(tokens_per_second(profile, report) / 1e3, 1) << " ktokens/s";
-  out << " (estimated)\n" << (is_clockwork(plan.kind) ? clockwork_text(plan) : "");
+  out << " (estimated)\n"
+      << (is_clockwork(plan.kind) ? clockwork_text(plan) : "")
+      << provisional_text(plan, request.planning.options.provisional);
   out << "memory     " << fixed_text(to_gib(chosen.peak_bytes), 2)
       << " GiB on the fullest worker, guard copies not counted\n"
       << "survives   " << survival_text(*chosen.survives, too_many(plan)) << "\n"
@@ -197,6 +208,7 @@ Json report_json(const Request& request, const PlanReport& report) {
   for (const auto& stage : plan.guards) guards.append(workers_json(stage));
   json.set("cuts", cuts).set("seats", workers_json(plan.workers)).set("spares", workers_json(plan.spares));
   json.set("guards", guards).set("reason", report.reason);
+  if (plan.provisional > 0) json.set("provisional", plan.provisional);
   Json candidates = Json::array();
   for (const Candidate& candidate : report.candidates) candidates.append(candidate_json(candidate));
   return json.set("candidates", candidates);

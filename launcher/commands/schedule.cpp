@@ -242,12 +242,13 @@ Command schedule_command() {
       "split, a small letter is the gradient of the input, and its capital letter those of the weights. Below stand "
       "the "
       "share of busy time, the time of one window, the minibatches in flight and how many met two weight versions.";
-  spec.examples = {"everstep schedule --depth=8 --schedule=amdp --svg=amdp.svg --trace=amdp.json",
-                   "everstep schedule --depth=4 --window=6 --windows=3 --ops", "everstep schedule --compare"};
+  spec.examples = {"everstep schedule --depth=8 --svg=clockwork.svg --trace=clockwork.json",
+                   "everstep schedule --schedule=amdp --depth=4 --window=6 --windows=3 --ops",
+                   "everstep schedule --compare"};
   spec.options = {
       {.name = "schedule",
        .value_name = "KIND",
-       .default_text = "amdp",
+       .default_text = "clockwork",
        .help = comma_list(kind_names()),
        .called_elsewhere = {"kind"}},
       {.name = "depth", .value_name = "D", .default_text = "8", .help = "Devices of one group"},

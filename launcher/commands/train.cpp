@@ -8,6 +8,7 @@
 #include "launcher/cli/host.h"
 #include "launcher/cli/output_file.h"
 #include "launcher/commands/commands.h"
+#include "launcher/job/device_environment.h"
 #include "launcher/job/elastic_options.h"
 #include "launcher/job/lineage.h"
 #include "launcher/job/resume_command.h"
@@ -227,12 +228,12 @@ Command train_command() {
   spec.examples = {"everstep train --workers=4 --data=examples/corpus.txt",
                    "everstep train --workers=2 --data=corpus.bin --model=gpt2-small --window=32 --steps=1000 --lr=6e-4 "
                    "--eval-every=100 --output=runs/first",
-                   "everstep train --workers=8 --emulate=10:20 --schedule=amdp --depth=8 --window=32 --json"};
+                   "everstep train --workers=8 --emulate=10:10:10 --depth=8 --window=32 --json"};
   spec.examples.emplace_back(
       "everstep train --workers=4 --data=examples/corpus.txt --checkpoint-dir=checkpoints --checkpoint-every=10 "
       "--resume=auto");
   spec.options = train_options();
-  return {spec, run, {}, check};
+  return {spec, run, {}, check, device_variable_lines};
 }
 
 }  // namespace everstep::launcher

@@ -163,7 +163,7 @@ trainer::RunFacts facts_of(const CheckpointSession& session, const TrainRequest&
 
 std::string resumed_event(const CheckpointSession& session, const TrainPlan& plan) {
   const storage::Manifest& manifest = session.start->manifest;
-  const bool is_live = manifest.has(storage::StateKind::kPrevious);
+  const bool is_live = manifest.is_live();
   return LogLine("resumed")
       .add("step", manifest.version.value)
       .add("position", manifest.name.position.value)

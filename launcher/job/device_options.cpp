@@ -6,13 +6,6 @@
 #include "base/text.h"
 
 namespace everstep::launcher {
-namespace {
-
-constexpr const char* kHostTransport = "host";
-constexpr const char* kAnyTransport = "auto";
-
-}  // namespace
-
 Result<DeviceName> parse_device(const std::string& text) {
   constexpr int kMostDevices = 1024;
   const Error unknown = invalid_argument("is no device", "use cpu, cuda, cuda:N or auto");
@@ -50,18 +43,17 @@ OptionSpec transport_option() {
           .value_name = "T",
           .default_text = kAnyTransport,
           .help =
-              "How tensors travel between GPUs: host (through pinned memory, over the wire between the hosts), or "
-              "auto (the fastest that all workers have, which is host)",
+              "How tensors travel between GPUs: nccl, host (through pinned memory, over the wire between the "
+              "hosts), or auto (nccl between workers that have it)",
           .on_resume = OnResume::kMayChange};
 }
 
 Outcome read_transport(const Config& config, std::string& transport) {
   const std::string text = config.setting("transport").text.value_or(kAnyTransport);
-  if (text == "nccl") return config.reject("transport", "no program uses NCCL yet", "use host or auto");
-  if (text != kHostTransport && text != kAnyTransport) {
-    return config.reject("transport", "is no transport", "use host or auto");
+  if (text != kHostTransport && text != kNcclTransport && text != kAnyTransport) {
+    return config.reject("transport", "is no transport", "use nccl, host or auto");
   }
-  transport = kHostTransport;
+  transport = text;
   return {};
 }
 

@@ -12,6 +12,10 @@ namespace everstep::launcher {
 inline constexpr const char* kHostDevice = "cpu";
 inline constexpr const char* kAnyDevice = "auto";
 
+inline constexpr const char* kHostTransport = "host";
+inline constexpr const char* kNcclTransport = "nccl";
+inline constexpr const char* kAnyTransport = "auto";
+
 // What --device says: "cpu", "cuda", "cuda:1", "auto".
 struct DeviceName {
   std::string kind;
@@ -31,9 +35,9 @@ Outcome read_device_name(const Config& config, DeviceName& name);
 // host's business.
 OptionSpec device_option();
 
-// How tensors travel between the devices of different workers, as --transport says it, and what it comes to: "host",
-// through pinned memory and over the wire between the hosts. Of `everstep train`, and for all workers of a job alike.
-// On the CPU there is nothing to choose.
+// How tensors travel between the devices of different workers: one of the three above. Of `everstep train`, and in the
+// job's spec. "host": through pinned memory and over the wire between the hosts, for all. Otherwise two workers that
+// both have NCCL use it; with "nccl" each has to. On the CPU there is nothing to choose.
 OptionSpec transport_option();
 Outcome read_transport(const Config& config, std::string& transport);
 

@@ -23,6 +23,8 @@ using Workers = std::vector<scheduler::WorkerInfo>;
 
 bool is_only_compared(ScheduleKind kind) { return kind == ScheduleKind::kGpipe || kind == ScheduleKind::kInterleaved; }
 
+constexpr int kMostLag = 1'000'000;
+
 std::string gib_text(std::int64_t bytes) { return fixed_text(static_cast<double>(bytes) / (1 << 30), 2) + " GiB"; }
 
 std::vector<std::string> model_names() {
@@ -71,9 +73,16 @@ class PlanReader {
     wishes.window = integer("window", 1, 100'000);
     wishes.redundancy = integer("redundancy", 0, 64);
     wishes.synchronous = values_.flag("synchronous");
+    constexpr std::array kProvisional{scheduler::ProvisionalWish::kOff, scheduler::ProvisionalWish::kAuto,
+                                      scheduler::ProvisionalWish::kOn};
+    wishes.provisional = kProvisional.at(values_.choice("provisional", {"off", "auto", "on"}));
     wishes.depth = wish("depth");
     wishes.width = wish("width");
     wishes.kind = kind();
+    if (config_.is_set("lag")) wishes.lag = integer("lag", 0, kMostLag);
+    if (wishes.lag && wishes.kind != ScheduleKind::kClockwork) {
+      refuse("lag", "only --schedule=clockwork can put its update off");
+    }
     wishes.hardware = hardware;
     if (config_.is_set("memory-gib")) {
       const double gib = values_.number("memory-gib", {.min = 0, .max = 1e6, .above_min = true});
@@ -128,7 +137,8 @@ class PlanReader {
       return std::nullopt;
     }
     if (*parsed == ScheduleKind::kPipedream2bw) {
-      refuse("schedule", "is there to compare with and cannot be trained: its stages update one by one", "use amdp");
+      refuse("schedule", "is there to compare with and cannot be trained: its stages update one by one",
+             "use clockwork");
     }
     return *parsed;
   }
@@ -277,7 +287,7 @@ std::vector<OptionSpec> wish_options() {
        .value_name = "KIND",
        .help =
            "clockwork, clockwork-sync, amdp, amdp-sync, 1f1b, two-directions, gpipe or interleaved; if not set, the "
-           "fastest of amdp, 1f1b and two-directions",
+           "fastest of clockwork, amdp, 1f1b and two-directions",
        .on_resume = OnResume::kMayChange,
        .called_elsewhere = {"kind"}},
       {.name = "depth",
@@ -290,12 +300,25 @@ std::vector<OptionSpec> wish_options() {
        .help = "Groups; if not set, the fastest",
        .on_resume = OnResume::kMayChange,
        .called_elsewhere = {"data-parallel-size"}},
+      {.name = "lag",
+       .value_name = "SLOTS",
+       .help = "With --schedule=clockwork: how much later an update stands than it could, at most the depth, and as "
+               "far as window and memory allow; if not set, what is fastest",
+       .on_resume = OnResume::kMayChange},
       {.name = "window",
        .value_name = "M",
        .default_text = "16",
        .help = "Minibatches per update, over all workers",
        .called_elsewhere = {"batch-size", "global-batch-size", "gradient-accumulation-steps"}},
       {.name = "synchronous", .help = "No minibatch may meet two weight versions", .on_resume = OnResume::kMayChange},
+      {.name = "provisional",
+       .value_name = "WHEN",
+       .default_text = "off",
+       .help =
+           "amdp and clockwork: what a window runs before the update of the one before reads not the old weights, but "
+           "those that its gradients so far would make; costs memory for one more copy of the weights and of the "
+           "gradients, and traffic for both: off, on, or auto (where it slows training by at most 1 %)",
+       .on_resume = OnResume::kMayChange},
       {.name = "redundancy",
        .value_name = "K",
        .default_text = "1",
@@ -322,6 +345,16 @@ PlanRequest read_plan_request(const Config& config, const Device& device, int mo
   if (reader.flag("reproducible")) request.accumulation = trainer::Accumulation::kFixedPoint;
   if (request.stash && !(request.wishes.kind && is_asynchronous(*request.wishes.kind))) {
     reader.refuse("stash", "only --schedule=amdp and --schedule=clockwork have two versions of the weights");
+  }
+  const bool is_synchronous =
+      request.wishes.synchronous || (request.wishes.kind && !is_asynchronous(*request.wishes.kind));
+  if (is_synchronous && request.wishes.provisional == scheduler::ProvisionalWish::kOn) {
+    reader.refuse("provisional", "a synchronous schedule has no window that begins before the update of the one before",
+                  "use --schedule=clockwork or --schedule=amdp");
+  }
+  if (request.stash && request.wishes.provisional != scheduler::ProvisionalWish::kOff) {
+    reader.refuse("provisional", "does not go with --stash, which keeps the old weights for the same minibatches",
+                  "leave one of the two out");
   }
   failure = reader.failure();
   if (const Status checked = check(request.model); !failure && !checked) failure = Failure(checked.error());

@@ -101,7 +101,9 @@ trainer::ResumePoint resume_point(const storage::Manifest& manifest, const sched
   point.version = manifest.version;
   point.applied = manifest.applied;
   point.skipped_in_a_row = skipped_before(manifest);
-  point.continues_live = manifest.has(storage::StateKind::kPrevious) && manifest.plan == trainer::stored_plan(plan);
+  point.clip_scale = manifest.clip_scale;
+  point.continues_live = manifest.is_live() && manifest.plan == trainer::stored_plan(plan);
+  point.continues_provisional = point.continues_live && manifest.has(storage::StateKind::kProvisional);
   for (const auto& [minibatch, loss] : manifest.window_losses) point.losses.push_back({minibatch, loss});
   return point;
 }

@@ -104,9 +104,9 @@ Outcome leave_word(const RunDirectory& directory, const Config& config, const st
 Result<RunLock> RunLock::take(const std::string& run_directory) {
   RunLock lock(open_directory(run_directory));
   // Whoever asks whether it is held has it for an instant.
-  constexpr int kTries = 20;
+  constexpr int kLooks = 20;
   constexpr std::chrono::milliseconds kPause{5};
-  for (int tries = 0; tries < kTries; ++tries, std::this_thread::sleep_for(kPause)) {
+  for (int tries = 0; tries < kLooks; ++tries, std::this_thread::sleep_for(kPause)) {
     if (lock.fd_ < 0 || ::flock(lock.fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return lock;
   }
   return Error{ErrorCode::kUnavailable, "another everstep train runs in " + run_directory, "name another --output"};

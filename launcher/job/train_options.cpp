@@ -112,6 +112,11 @@ Options plan_options() {
        .value_name = "F:B",
        .help = "Wait F ms per forward and B ms per backward of a stage instead of computing; F:B:W: the gradients of "
                "the weights take W ms of their own; model:F:B: of the whole model, of which each stage takes its part"},
+      {.name = "emulate-link",
+       .value_name = "GBIT",
+       .help = "With --emulate: gradients to be summed and new weights leave a worker over a link of so many Gbit/s, "
+               "one after the other; if not set, as fast as the host allows",
+       .on_resume = OnResume::kMayChange},
   };
 }
 

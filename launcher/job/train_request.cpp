@@ -80,6 +80,14 @@ class RequestReader {
     return std::nullopt;
   }
 
+  std::optional<std::int64_t> emulated_link(bool emulated) {
+    if (!config_.is_set("emulate-link")) return std::nullopt;
+    constexpr double kBytesPerGbit = 1e9 / 8;
+    const double gbit = values_.number("emulate-link", {.min = 0.001, .max = 1e6});
+    if (!emulated) refuse("emulate-link", "emulates the links of emulated devices, and needs --emulate");
+    return std::llround(gbit * kBytesPerGbit);
+  }
+
   // Those that `kind`, if one is asked for, can have: a job must not find out when workers come or go.
   std::vector<ForcedShape> shapes(std::optional<scheduler::ScheduleKind> kind) {
     std::vector<ForcedShape> shapes;
@@ -155,13 +163,14 @@ TrainRequest read_train_request(const Config& config, std::int64_t host_memory_b
   PlanRequest plan = read_plan_request(config, reckoned, kMostLocalWorkers, failure);
   if (failure) return request;
   if (plan.wishes.kind && !is_trainable(*plan.wishes.kind)) {
-    failure = config.reject("schedule", "can be drawn and planned with, but workers cannot run it", "use amdp");
+    failure = config.reject("schedule", "can be drawn and planned with, but workers cannot run it", "use clockwork");
     return request;
   }
   request.plan = std::move(plan.wishes);
   request.pipelines = reader.wish("pipelines");
   request.shapes = reader.shapes(request.plan.kind);
   request.emulation = reader.emulation();
+  request.emulated_link = reader.emulated_link(request.emulation.has_value());
   request.data = reader.data(request.emulation.has_value());
 
   Values& values = reader.values();

@@ -43,6 +43,7 @@ struct TrainRequest {
   trainer::TrainOptions options;             // as far as they do not follow from the plan or the lineage
   std::optional<trainer::DataOptions> data;  // nothing: emulated, on no data
   std::optional<Emulation> emulation;
+  std::optional<std::int64_t> emulated_link;  // bytes per second; nothing: what there is
 
   int workers = 1;
   std::string device = "cpu";      // the kind of device that all workers of the job compute on

@@ -29,6 +29,7 @@ trainer::StageState room_for(const Manifest& manifest, const trainer::ModelConfi
   state.second_moment = room(sizeof(float));
   if (model.precision == trainer::Precision::kBf16) state.master = room(sizeof(float));
   if (manifest.has(StateKind::kPrevious)) state.previous = room(model.weight_bytes());
+  if (manifest.has(StateKind::kProvisional)) state.provisional = room(model.weight_bytes());
   if (manifest.minibatches_into_window() > 0) state.gradients = room(sum_bytes(accumulation));
   return state;
 }

@@ -105,7 +105,9 @@ class Replay {
     point.position = start_->name.position;
     point.version = start_->version;
     point.applied = start_->applied;
-    point.continues_live = start_->has(storage::StateKind::kPrevious);
+    point.clip_scale = start_->clip_scale;
+    point.continues_live = start_->is_live();
+    point.continues_provisional = start_->has(storage::StateKind::kProvisional);
     for (const auto& [minibatch, loss] : start_->window_losses) point.losses.push_back({minibatch, loss});
     reference_->resume(point);
     return {};

@@ -135,6 +135,10 @@ Result<Difference> compare_state(CheckpointStore& store, const storage::Manifest
     return Difference(name + ": " + std::to_string(manifest.applied) + " updates applied were committed, " +
                       std::to_string(run.applied()) + " are replayed");
   }
+  if (exact && manifest.clip_scale != run.clip_scale()) {
+    return Difference(name + ": the last gradient was multiplied by " + shortest_text(manifest.clip_scale) +
+                      ", in the replay by " + shortest_text(run.clip_scale()));
+  }
   for (int block = 0; block < run.blocks(); ++block) {
     const trainer::StageState here = stored_part(manifest, run.state(block));
     const trainer::StageState there = room_like(here);
@@ -151,6 +155,7 @@ Result<Difference> compare_state(CheckpointStore& store, const storage::Manifest
 trainer::StageState stored_part(const storage::Manifest& manifest, trainer::StageState state) {
   if (!manifest.has(storage::StateKind::kPrevious)) state.previous = {};
   if (!manifest.has(storage::StateKind::kGradients)) state.gradients = {};
+  if (!manifest.has(storage::StateKind::kProvisional)) state.provisional = {};
   return state;
 }
 

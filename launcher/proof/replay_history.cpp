@@ -77,7 +77,7 @@ Result<CommittedEntry> committed_entry(const storage::LedgerEntry& entry) {
   }
   CommittedEntry committed;
   committed.what = {entry.window,  entry.first,   entry.end,      entry.generation, std::move(*plan),
-                    entry.flushed, entry.skipped, entry.left_out, entry.norm_limit};
+                    entry.flushed, entry.skipped, entry.left_out, entry.norm_limit, entry.provisional};
   committed.losses = entry.losses;
   return committed;
 }

@@ -21,7 +21,8 @@ Outcome open_device(const Config& config, Streams& streams, WorkerDevice& device
   DeviceName name;
   if (auto failure = read_device_name(config, name)) return failure;
   const bool any = name.kind == kAnyDevice;
-  auto opened = WorkerDevice::open(any ? DeviceName{"cuda"} : name);
+  if (any) name = DeviceName{"cuda"};
+  auto opened = WorkerDevice::open(name, device_variables(name.kind, kHostTransport, {}));
   if (!opened && !any) return config.blame("device", opened.error());
   LogLine chosen("device_chosen");
   if (opened) {

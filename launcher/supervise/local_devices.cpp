@@ -1,13 +1,10 @@
 #include "launcher/supervise/local_devices.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <numeric>
 #include <optional>
-
-#include <unistd.h>
 
 #include "base/log_line.h"
 #include "base/text.h"
@@ -33,19 +30,13 @@ constexpr std::chrono::minutes kAnswerPatience{2};
 // The rest is for what a runtime needs for itself, and for gaps between tensors.
 constexpr double kUsableMemory = 0.9;
 
-std::string_view last_said(std::string_view text) {
-  while (text.ends_with('\n')) text.remove_suffix(1);
-  const std::size_t before = text.rfind('\n');
-  return before == std::string_view::npos ? text : text.substr(before + 1);
-}
-
 std::optional<std::string> text_of(const storage::Json& object, std::string_view name) {
   const storage::Json* found = object.find(name);
   const auto* text = found == nullptr ? nullptr : std::get_if<std::string>(&found->value());
   return text == nullptr ? std::nullopt : std::optional(*text);
 }
 
-std::string counted(const std::string& kind, std::size_t count) {
+std::string count_of_kind(const std::string& kind, std::size_t count) {
   return "this host has " + std::to_string(count) + (count == 1 ? " device" : " devices") + " of the kind " + kind;
 }
 
@@ -56,6 +47,24 @@ Outcome take_device(const Config& config, DeviceName& name) {
 }
 
 bool wants_all(const Config& config) { return config.setting("workers").text == kAllDevices; }
+
+// Whether the workers of this host have what --transport asks for. What is no transport is refused with the others.
+Outcome check_transport(const Config& config, const LocalDevices& devices, const Devices& found, Streams& streams) {
+  const std::string transport = config.setting("transport").text.value_or(kAnyTransport);
+  const std::string& missing = found.front().no_nccl;
+  if (transport == kHostTransport || missing.empty()) return {};
+  if (transport == kNcclTransport) return config.reject("transport", missing, "use host or auto");
+  if (devices.numbers.size() > 1) {
+    print_event(streams, LogLine("transport_chosen").add("transport", kHostTransport).add("reason", missing).text());
+  }
+  return {};
+}
+
+Outcome refuse_nccl_on_host(const Config& config) {
+  if (config.setting("transport").text != kNcclTransport) return {};
+  return config.reject("transport", "NCCL carries tensors between GPUs, and this job computes on the CPU",
+                       "add --device=cuda, or leave it out");
+}
 
 void share_device_memory(Config& config, const Devices& devices) {
   constexpr double kBytesPerGib = 1024.0 * 1024.0 * 1024.0;
@@ -75,14 +84,14 @@ Outcome take_workers(Config& config, const DeviceName& name, LocalDevices& devic
     return config.reject("device", "is one device, and there are " + std::to_string(*workers) + " workers",
                          "--device=" + name.kind + " gives each of them its own");
   }
-  return config.reject("workers", counted(name.kind, devices.numbers.size()) + ", and each worker needs one",
+  return config.reject("workers", count_of_kind(name.kind, devices.numbers.size()) + ", and each worker needs one",
                        "--workers=auto takes them all");
 }
 
 }  // namespace
 
 Result<Devices> parse_device_list(std::string_view text, bool ended_well) {
-  const std::string_view last = last_said(text);
+  const std::string_view last = last_line(text);
   if (!ended_well) {
     return Error{ErrorCode::kUnavailable, "everstep-worker cannot look for devices: " + std::string(last),
                  "docs/gpu.md says which libraries it needs"};
@@ -100,7 +109,7 @@ Result<Devices> parse_device_list(std::string_view text, bool ended_well) {
     const auto* bytes = memory == nullptr ? nullptr : std::get_if<std::int64_t>(&memory->value());
     const auto name = text_of(element, "name");
     if (!name || bytes == nullptr) return garbled;
-    devices.push_back({*name, *bytes});
+    devices.push_back({*name, *bytes, text_of(*answer, "no_nccl").value_or("")});
   }
   return devices;
 }
@@ -110,17 +119,14 @@ std::string LocalDevices::device_of(int seat) const {
 }
 
 Result<Devices> ask_worker_program(const std::string& kind) {
-  // A directory of our own, where nobody else can put anything.
-  std::string directory = (std::filesystem::temp_directory_path() / "everstep-devices-XXXXXX").string();
-  if (::mkdtemp(directory.data()) == nullptr) {
-    return Error{ErrorCode::kUnavailable, "cannot make a directory like " + directory, "TMPDIR names another place"};
-  }
+  const auto directory = make_temporary_directory("devices");
+  if (!directory) return directory.error();
   const auto remove = [](const std::string* made) {
     std::error_code ignored;
     std::filesystem::remove_all(*made, ignored);
   };
-  const std::unique_ptr<const std::string, decltype(remove)> removed(&directory, remove);
-  const std::filesystem::path answer = std::filesystem::path(directory) / "answer";
+  const std::unique_ptr<const std::string, decltype(remove)> removed(&*directory, remove);
+  const std::filesystem::path answer = std::filesystem::path(*directory) / "answer";
   auto child = ChildProcess::start({sibling_program("everstep-worker"), std::string(kDeviceListRole), kind}, answer);
   if (!child) return child.error();
   const bool has_ended = child->ends_within(kAnswerPatience);
@@ -152,19 +158,20 @@ Outcome find_devices(Config& config, ListDevices list, Streams& streams, LocalDe
   if (!found) {
     set_setting(config, "device", kHostDevice);
     if (wants_all(config)) set_setting(config, "workers", "1");
-    return {};
+    return refuse_nccl_on_host(config);
   }
   devices.kind = name.kind;
   devices.numbers.resize(found->size());
   std::iota(devices.numbers.begin(), devices.numbers.end(), 0);
   if (name.number) {
     if (*name.number >= std::ssize(*found)) {
-      return config.reject("device", counted(name.kind, found->size()), "they are counted from 0");
+      return config.reject("device", count_of_kind(name.kind, found->size()), "they are counted from 0");
     }
     devices.numbers = {*name.number};
     found = Devices{(*found)[static_cast<std::size_t>(*name.number)]};
   }
   if (auto failure = take_workers(config, name, devices)) return failure;
+  if (auto failure = check_transport(config, devices, *found, streams)) return failure;
   set_setting(config, "device", name.kind);
   share_device_memory(config, *found);
   if (any)
@@ -177,6 +184,7 @@ Outcome check_device(Config& config) {
   Outcome failure = take_device(config, name);
   if (wants_all(config)) set_setting(config, "workers", "1");
   if (!failure) set_setting(config, "device", name.kind == kAnyDevice ? kHostDevice : name.kind);
+  if (!failure && name.is_host()) failure = refuse_nccl_on_host(config);
   return failure;
 }
 

@@ -46,7 +46,7 @@ struct Validation {
 struct Finished {
   std::int64_t steps = 0;
   std::int64_t skipped = 0;     // since the start of training
-  std::int64_t peak_bytes = 0;  // of memory, above what it had before the training
+  std::int64_t peak_bytes = 0;  // of memory where it trained, above what was taken before
 
   bool operator==(const Finished&) const = default;
 };

@@ -95,10 +95,13 @@ class ElasticWorker {
     if (!data) return data.error();
     data_ = std::move(data).value();
     if (!job_->request.emulation) trainer::prepare_torch(kTorchThreads);
-    auto device = WorkerDevice::open(job_->device);
+    auto device =
+        WorkerDevice::open(job_->device, device_variables(job_->device.kind, job_->transport, order_.host.wire));
     if (!device) return device.error();
     device_ = std::move(device).value();
-    log_event(LogLine("device").add("device", device_.text()).add("transport", job_->request.transport).text());
+    if (const auto& link = job_->request.emulated_link) device_.emulate_link(*link);
+    EVERSTEP_TRY(device_.open_transport(job_->request.transport, job_->transport));
+    log_event(LogLine("device").add("device", device_.text()).add("transport", device_.transport_text()).text());
     EVERSTEP_TRY(check_address());
     EVERSTEP_TRY(listen());
     const trainer::TrainOptions& options = job_->request.options;

@@ -287,7 +287,8 @@ Result<trainer::TrainResult> GenerationRun::train_from(std::optional<trainer::Mo
   } else if (start_.generation.origin.kind == Origin::Kind::kCheckpoint) {
     EVERSTEP_TRY(restore_checkpoint(options, hooks));
   }
-  return ground_.device.train(options, ground_.data, *start_.connection.transport, hooks, &ground_.watch.device());
+  return ground_.device.train(options, ground_.data, *start_.connection.transport, start_.links.get(), hooks,
+                              &ground_.watch.device());
 }
 
 // What the generation says about gradients that must not be applied.

@@ -60,6 +60,7 @@ class GenerationRun {
     elastic::GenerationRecord generation;
     elastic::Revision opened = 0;  // when `gen` said so
     trainer::PeerConnection connection;
+    WorkerDevice::Links links;
     // What this worker has of the origin; nothing: no part of it.
     std::shared_ptr<const trainer::EndState> end_state;  // origin kMemory, kSums
     std::shared_ptr<const trainer::CopiedState> copies;  // origin kCopies

@@ -71,7 +71,7 @@ MemberLoop::MemberLoop(WorkerParts& parts, WorkerId self, elastic::LeaseId lease
               parts.recorder,
               parts.device,
               parts.slowdown},
-      connector_(parts.connector, parts.keys, parts.job.found.spec.lineage, self,
+      connector_(parts.connector, parts.device, parts.keys, parts.job.found.spec.lineage, self,
                  [this](AgentEvent event) { mailbox_.put(std::move(event)); }),
       keeper_(parts.kv,
               {lease, ticks(parts.job.membership.lease_ttl), granted, [&parts] { return parts.watch.makes_progress(); },

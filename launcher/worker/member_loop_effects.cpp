@@ -42,8 +42,13 @@ void MemberLoop::carry_out(const elastic::Begin& begin) {
   EVERSTEP_CHECK(connection.has_value(), "a generation begins when its connections are up");
   EVERSTEP_CHECK(run_ == nullptr, "a generation begins when the one before has ended");
   parts_.progress.begin_generation();
-  GenerationRun::Start start{
-      generation, view_.view().modified(parts_.keys.generation()), *std::move(connection), {}, {}, {}};
+  GenerationRun::Start start{generation,
+                             view_.view().modified(parts_.keys.generation()),
+                             std::move(connection->peers),
+                             std::move(connection->links),
+                             {},
+                             {},
+                             {}};
   const bool is_holder = generation.origin.kind == elastic::Origin::Kind::kMemory && generation.from &&
                          std::ranges::find(generation.from->plan.workers, self_) != generation.from->plan.workers.end();
   if (is_holder) start.end_state = end_state_;

@@ -21,9 +21,14 @@ void abandon(trainer::PeerConnection& connection) {
 
 }  // namespace
 
-RosterConnector::RosterConnector(trainer::PeerConnector& connector, elastic::Keys keys, std::uint64_t lineage,
-                                 WorkerId self, Done done)
-    : connector_(connector), keys_(std::move(keys)), lineage_(lineage), self_(self), done_(std::move(done)) {}
+RosterConnector::RosterConnector(trainer::PeerConnector& connector, const WorkerDevice& device, elastic::Keys keys,
+                                 std::uint64_t lineage, WorkerId self, Done done)
+    : connector_(connector),
+      device_(device),
+      keys_(std::move(keys)),
+      lineage_(lineage),
+      self_(self),
+      done_(std::move(done)) {}
 
 RosterConnector::~RosterConnector() {
   std::vector<elastic::Attempt> open;
@@ -60,30 +65,58 @@ void RosterConnector::connect(const elastic::RosterRecord& roster, const elastic
 }
 
 void RosterConnector::run(const elastic::RosterRecord& roster, const trainer::PeerRoster& peers) {
+  const elastic::Attempt& attempt = roster.attempt;
   trainer::ConnectOutcome outcome = connector_.connect(peers, kTimeToConnect);
-  if (!outcome.connection) {
-    elastic::ConnectFailed failed{roster.attempt, std::nullopt, outcome.connection.error()};
-    // One that gave this try up, or refuses it, lives.
-    if (outcome.lost && outcome.lost->how != trainer::LostPeer::How::kRefused) {
-      failed.lost = peers.members[outcome.lost->worker].id;
-      failed.lost_is_dead = outcome.lost->how == trainer::LostPeer::How::kClosed;
-    }
+  if (!outcome.connection) return fail(attempt, peers, outcome.connection.error(), outcome.lost);
+  Connection connection{std::move(outcome.connection).value(), nullptr};
+  WorkerDevice::Place place{lineage_, attempt.generation, peers.worker, roster.plan.depth, roster.plan.width};
+  place.unreachable = unreachable_of(peers);
+  place.on_unreachable = [&](int peer) {
     const std::scoped_lock lock(mutex_);
-    if (tries_.erase(roster.attempt) > 0) done_(std::move(failed));
-    return;
+    unreachable_.insert(peers.members[peer].id);
+  };
+  auto links = device_.connect(*connection.peers.transport, place, [&] { return is_open(attempt); });
+  if (!links) {
+    const auto lost = connection.peers.transport->lost();
+    abandon(connection.peers);
+    return fail(attempt, peers, links.error(), lost);
+  }
+  connection.links = std::move(links).value();
+  const std::scoped_lock lock(mutex_);
+  const auto found = tries_.find(attempt);
+  if (found == tries_.end()) return abandon(connection.peers);  // dropped meanwhile
+  found->second = std::move(connection);
+  done_(elastic::Connected{attempt});
+}
+
+void RosterConnector::fail(const elastic::Attempt& attempt, const trainer::PeerRoster& peers, const Error& error,
+                           const std::optional<trainer::LostPeer>& lost) {
+  elastic::ConnectFailed failed{attempt, std::nullopt, error};
+  // One that gave this try up, or refuses it, lives.
+  if (lost && lost->how != trainer::LostPeer::How::kRefused) {
+    failed.lost = peers.members[lost->worker].id;
+    failed.lost_is_dead = lost->how == trainer::LostPeer::How::kClosed;
   }
   const std::scoped_lock lock(mutex_);
-  const auto found = tries_.find(roster.attempt);
-  if (found == tries_.end()) {  // dropped meanwhile
-    abandon(*outcome.connection);
-    return;
+  if (tries_.erase(attempt) > 0) done_(std::move(failed));
+}
+
+std::set<int> RosterConnector::unreachable_of(const trainer::PeerRoster& peers) {
+  const std::scoped_lock lock(mutex_);
+  std::set<int> places;
+  for (std::size_t i = 0; i < peers.members.size(); ++i) {
+    if (unreachable_.contains(peers.members[i].id)) places.insert(static_cast<int>(i));
   }
-  found->second = std::move(outcome.connection).value();
-  done_(elastic::Connected{roster.attempt});
+  return places;
+}
+
+bool RosterConnector::is_open(const elastic::Attempt& attempt) {
+  const std::scoped_lock lock(mutex_);
+  return tries_.contains(attempt);
 }
 
 void RosterConnector::drop(const elastic::Attempt& attempt) {
-  std::optional<trainer::PeerConnection> connection;
+  std::optional<Connection> connection;
   {
     const std::scoped_lock lock(mutex_);
     const auto found = tries_.find(attempt);
@@ -92,14 +125,14 @@ void RosterConnector::drop(const elastic::Attempt& attempt) {
     tries_.erase(found);
   }
   connector_.give_up(attempt.generation, attempt.nonce);
-  if (connection) abandon(*connection);
+  if (connection) abandon(connection->peers);
 }
 
-std::optional<trainer::PeerConnection> RosterConnector::take(const elastic::Attempt& attempt) {
+std::optional<RosterConnector::Connection> RosterConnector::take(const elastic::Attempt& attempt) {
   const std::scoped_lock lock(mutex_);
   const auto found = tries_.find(attempt);
   if (found == tries_.end() || !found->second) return std::nullopt;
-  std::optional<trainer::PeerConnection> connection = std::move(found->second);
+  std::optional<Connection> connection = std::move(found->second);
   tries_.erase(found);
   return connection;
 }

@@ -4,10 +4,12 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 
 #include "elastic/brain/decision.h"
 #include "elastic/view.h"
 #include "launcher/worker/background_threads.h"
+#include "launcher/worker/worker_device.h"
 #include "trainer/wire/peer_connector.h"
 
 namespace everstep::launcher {
@@ -18,8 +20,8 @@ class RosterConnector {
  public:
   using Done = std::function<void(elastic::AgentEvent)>;  // Connected or ConnectFailed, from another thread
 
-  RosterConnector(trainer::PeerConnector& connector, elastic::Keys keys, std::uint64_t lineage, WorkerId self,
-                  Done done);
+  RosterConnector(trainer::PeerConnector& connector, const WorkerDevice& device, elastic::Keys keys,
+                  std::uint64_t lineage, WorkerId self, Done done);
   RosterConnector(const RosterConnector&) = delete;
   RosterConnector& operator=(const RosterConnector&) = delete;
   ~RosterConnector();
@@ -31,20 +33,31 @@ class RosterConnector {
   void drop(const elastic::Attempt& attempt);
 
   // What came of a try that was told Connected; once.
-  std::optional<trainer::PeerConnection> take(const elastic::Attempt& attempt);
+  struct Connection {
+    trainer::PeerConnection peers;
+    WorkerDevice::Links links;  // between devices; nothing: there are none
+  };
+  std::optional<Connection> take(const elastic::Attempt& attempt);
 
  private:
   void run(const elastic::RosterRecord& roster, const trainer::PeerRoster& peers);
 
+  void fail(const elastic::Attempt& attempt, const trainer::PeerRoster& peers, const Error& error,
+            const std::optional<trainer::LostPeer>& lost);
+  bool is_open(const elastic::Attempt& attempt);
+  std::set<int> unreachable_of(const trainer::PeerRoster& peers);
+
   trainer::PeerConnector& connector_;
+  const WorkerDevice& device_;
   const elastic::Keys keys_;
   const std::uint64_t lineage_;
   const WorkerId self_;
   const Done done_;
 
   std::mutex mutex_;
-  std::map<elastic::Attempt, std::optional<trainer::PeerConnection>> tries_;  // nothing: under way
-  BackgroundThreads threads_;                                                 // last, so that they end first
+  std::set<WorkerId> unreachable_;                               // by NCCL: trying again would hold up every generation
+  std::map<elastic::Attempt, std::optional<Connection>> tries_;  // nothing: under way
+  BackgroundThreads threads_;                                    // last, so that they end first
 };
 
 }  // namespace everstep::launcher

@@ -64,27 +64,31 @@ class WorkerProcess {
     auto transport = connect();
     if (!transport) return transport.error();
 
-    const std::int64_t before = resident_bytes();
-    reset_peak_resident_bytes();
+    const MemoryMeter meter(device_);
     trainer::TrainOptions options = train_options_of(request_, plan_, identity_.lineage);
     options.generation = identity_.generation;
     if (checkpoints_) options.resume = checkpoints_->start();
-    const auto result = device_.train(options, **data, **transport, hooks());
+    const auto links = device_.connect(
+        **transport, {identity_.lineage, identity_.generation, identity_.rank, plan_.plan.depth, plan_.plan.width});
+    if (!links) return links.error();
+    const auto result = device_.train(options, **data, **transport, links->get(), hooks());
     if (!result) {
       log_recorder(recorder_);
       return result.error();
     }
     EVERSTEP_TRY((*transport)->close(options.peer_timeout));
     // A last checkpoint that failed (result->saved) is the supervisor's to tell: the training has ended well.
-    return Finished{result->steps, result->last.skipped_in_all, peak_resident_bytes() - before};
+    return Finished{result->steps, result->last.skipped_in_all, meter.most()};
   }
 
  private:
   Status open_device() {
-    auto device = WorkerDevice::open({request_.device, identity_.device_number});
+    auto device = WorkerDevice::open({request_.device, identity_.device_number},
+                                     device_variables(request_.device, request_.transport, {}));
     if (!device) return device.error();
     device_ = std::move(device).value();
-    return {};
+    if (const auto& link = request_.emulated_link) device_.emulate_link(*link);
+    return device_.open_transport(request_.transport, request_.transport);
   }
 
   Status open_checkpoints() {

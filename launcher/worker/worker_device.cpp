@@ -6,6 +6,12 @@
 #include <memory>
 #include <utility>
 
+#include "base/log_line.h"
+#include "launcher/cli/exit_code.h"
+#include "launcher/cli/host.h"
+#include "launcher/worker/worker_process.h"
+#include "trainer/nccl/nccl_transport.h"
+#include "trainer/staging/emulated_link.h"
 #include "trainer/staging/staged_transport.h"
 #include "trainer/torch/devices.h"
 #include "trainer/torch/torch_stage.h"
@@ -16,19 +22,12 @@ namespace {
 // For the last frames of a run that has ended well.
 constexpr std::chrono::seconds kFlushPatience{20};
 
-// What CUDA reads once, when it starts. Whoever set one of them knows better.
-void set_cuda_environment() {
-  constexpr int kKeep = 0;
-  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", kKeep);  // sums of one order, whatever else runs
-  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", kKeep);   // streams that do not wait for each other
-  ::setenv("CUDA_MODULE_LOADING", "EAGER", kKeep);        // loading a kernel later would stop the device
-}
-
 }  // namespace
 
-Result<WorkerDevice> WorkerDevice::open(const DeviceName& name) {
+Result<WorkerDevice> WorkerDevice::open(const DeviceName& name, const DeviceVariables& variables) {
   if (name.is_host()) return WorkerDevice();
-  if (name.kind == "cuda") set_cuda_environment();
+  constexpr int kKeep = 0;
+  for (const auto& [variable, value] : variables) ::setenv(variable.c_str(), value.c_str(), kKeep);
   const auto devices = trainer::list_devices(name.kind);
   if (!devices) return devices.error();
   WorkerDevice device({name.kind, name.number.value_or(0)});
@@ -39,6 +38,59 @@ Result<WorkerDevice> WorkerDevice::open(const DeviceName& name) {
   }
   trainer::prepare_devices();
   return device;
+}
+
+Status WorkerDevice::open_transport(const std::string& of_job, const std::string& of_worker) {
+  looks_for_links_ = !name_.is_host() && of_job != kHostTransport;
+  if (!looks_for_links_ || of_worker == kHostTransport) return {};
+  auto api = trainer::find_nccl(name_.kind);
+  if (!api && of_job == kNcclTransport) return api.error();
+  if (!api) {
+    log_event(LogLine("transport_chosen").add("transport", kHostTransport).add("reason", api.error().message).text());
+    return {};
+  }
+  trainer::NcclDeviceOptions options;
+  options.device = *name_.number;
+  options.on_hang = [](const Error& error) {
+    log_event(LogLine("nccl_hangs").add("error", error.line()).text());
+    std::_Exit(static_cast<int>(ExitCode::kRestart));
+  };
+  auto opened = trainer::NcclDevice::open(std::move(api).value(), std::move(options));
+  if (!opened) return opened.error();
+  nccl_ = std::move(opened).value();
+  return {};
+}
+
+Result<WorkerDevice::Links> WorkerDevice::connect(trainer::Transport& host, const Place& place,
+                                                  std::function<bool()> is_wanted) const {
+  if (!looks_for_links_ || place.worker >= place.depth * place.width) return Links();
+  trainer::NcclMeshRequest request;
+  request.lineage = place.lineage;
+  request.generation = place.generation;
+  request.peers = trainer::nccl_peers(place.worker, place.depth, place.width);
+  request.unreachable = place.unreachable;
+  request.on_unreachable = place.on_unreachable;
+  request.is_wanted = std::move(is_wanted);
+  request.on_missing = [&](int peer, const std::string& why) {
+    log_event(LogLine("no_nccl")
+                  .add("generation", place.generation.value)
+                  .add("peer", peer)
+                  .add("transport", kHostTransport)
+                  .add("reason", why)
+                  .text());
+  };
+  auto links = connect_nccl(nccl_, host, request);
+  if (!links) return links.error();
+  log_event(LogLine("linked")
+                .add("generation", place.generation.value)
+                .add("peers_over_nccl", (*links)->peers().size())
+                .add("peers_over_host", request.peers.size() - (*links)->peers().size())
+                .text());
+  return links;
+}
+
+std::string WorkerDevice::transport_text() const {
+  return nccl_ == nullptr ? kHostTransport : "nccl " + std::to_string(nccl_->api().get_version());
 }
 
 std::string WorkerDevice::text() const {
@@ -56,14 +108,21 @@ storage::Settings WorkerDevice::provenance() const {
   return facts;
 }
 
+std::optional<std::int64_t> WorkerDevice::bytes_in_use() const {
+  return name_.is_host() ? std::nullopt : trainer::device_bytes_in_use(name_.kind, *name_.number);
+}
+
 std::unique_ptr<trainer::DeviceMemory> WorkerDevice::make_memory(trainer::DeviceMemory::OnMark on_mark) const {
   return name_.is_host() ? nullptr : trainer::make_device_memory(name_.kind, *name_.number, std::move(on_mark));
 }
 
 Result<trainer::TrainResult> WorkerDevice::train(const trainer::TrainOptions& options, const trainer::DataSource& data,
-                                                 trainer::Transport& transport, trainer::TrainHooks hooks,
-                                                 DeviceWork* work) const {
-  if (name_.is_host()) return trainer::train(options, data, transport, hooks);
+                                                 trainer::Transport& transport, trainer::NcclMesh* links,
+                                                 trainer::TrainHooks hooks, DeviceWork* work) const {
+  if (name_.is_host()) {
+    if (!link_bytes_per_second_) return trainer::train(options, data, transport, hooks);
+    return train_over(*trainer::make_emulated_link(transport, *link_bytes_per_second_), options, data, hooks);
+  }
   // Forgotten last: what is made below waits for the device when it ends.
   const auto forget = [](DeviceWork* done) { done->forget(); };
   const std::unique_ptr<DeviceWork, decltype(forget)> forgotten(work, forget);
@@ -71,12 +130,33 @@ Result<trainer::TrainResult> WorkerDevice::train(const trainer::TrainOptions& op
     if (work != nullptr) work->given(kind, mark);
   });
   const auto staged = make_staged_transport(transport, *memory);
+  std::unique_ptr<trainer::Transport> linked;
+  if (links != nullptr) {
+    linked = make_nccl_transport(*links, transport, *staged,
+                                 {memory->compute_stream(), options.lineage, options.generation});
+  }
   hooks.device = memory.get();
-  auto result = trainer::train(options, data, *staged, hooks);
+  return train_over(linked ? *linked : *staged, options, data, hooks);
+}
+
+Result<trainer::TrainResult> WorkerDevice::train_over(trainer::Transport& made, const trainer::TrainOptions& options,
+                                                      const trainer::DataSource& data,
+                                                      const trainer::TrainHooks& hooks) {
+  auto result = trainer::train(options, data, made, hooks);
   // A group that stopped by itself has left the transport unusable. Otherwise peers may still need the last frames; one
   // that cannot have them any more is no failure of a run that has all it wanted.
-  if (result && result->end != trainer::RunEnd::kGroupStop) static_cast<void>(staged->flush(kFlushPatience));
+  if (result && result->end != trainer::RunEnd::kGroupStop) static_cast<void>(made.flush(kFlushPatience));
   return result;
+}
+
+MemoryMeter::MemoryMeter(const WorkerDevice& device)
+    : device_(device), device_before_(device.bytes_in_use()), host_before_(resident_bytes()) {
+  reset_peak_resident_bytes();
+}
+
+std::int64_t MemoryMeter::most() const {
+  if (const auto now = device_.bytes_in_use(); now && device_before_) return *now - *device_before_;
+  return peak_resident_bytes() - host_before_;
 }
 
 }  // namespace everstep::launcher

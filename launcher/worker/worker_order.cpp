@@ -45,7 +45,7 @@ Result<std::string> own_data_digest(const TrainRequest& request) {
 // The settings of the job with what this host has otherwise, and one that read_train_request cannot do without.
 std::vector<Setting> host_settings(const Config& order) {
   std::vector<Setting> settings = order.settings;
-  // See device_for(). Transports need no such function: all that can be asked for come to the same.
+  // See device_for() and transport_for().
   std::erase_if(settings, [](const Setting& one) { return one.name == kDevice || one.name == kTransport; });
   settings.push_back({"workers", "1", Source::kDefault, 0});
   return settings;
@@ -58,6 +58,17 @@ Result<DeviceName> device_for(const WorkerOrder& order, const TrainRequest& requ
   return invalid_argument("job '" + order.job + "' runs with other settings: " +
                               setting_difference(std::string(kDevice), request.device, order.device->kind),
                           "all workers of a job compute on one kind of device");
+}
+
+// Workers of a job either look for NCCL together or not at all; one that is told not to have it is reached over the
+// host's wire, if the job does not insist.
+Result<std::string> transport_for(const WorkerOrder& order, const TrainRequest& request) {
+  if (!order.transport || *order.transport == request.transport || request.transport == kAnyTransport) {
+    return order.transport.value_or(request.transport);
+  }
+  return invalid_argument("job '" + order.job + "' runs with other settings: " +
+                              setting_difference(std::string(kTransport), request.transport, *order.transport),
+                          "leave --transport out");
 }
 
 }  // namespace
@@ -80,7 +91,7 @@ std::vector<OptionSpec> worker_order_options() {
                              "kind that the job has"});
   options.push_back({.name = std::string(kTransport),
                      .value_name = "T",
-                     .help = "How tensors travel between GPUs: host, or auto; if not set, as the job says"});
+                     .help = "How tensors travel between GPUs: nccl, host or auto; if not set, as the job says"});
   options.push_back({.name = "slowdown",
                      .value_name = "X",
                      .default_text = "1",
@@ -107,7 +118,7 @@ WorkerOrder read_worker_order(const Config& config, Outcome& failure) {
     if (!device && !failure) failure = config.reject(kDevice, device.error().message, device.error().hint);
     if (device && device->kind != kAnyDevice) order.device = *device;
   }
-  if (std::string unused; !failure) failure = read_transport(config, unused);
+  if (!failure && config.is_set(kTransport)) failure = read_transport(config, order.transport.emplace());
   order.slowdown = values.number("slowdown", {.min = 1, .max = 1000});
   if (!failure) failure = values.failure();
   for (const auto& [option, what] : {std::pair("name", "worker"), std::pair("host-name", "host")}) {
@@ -170,6 +181,9 @@ Result<JoinedJob> read_job(elastic::KvStore& store, const WorkerOrder& order) {
   auto device = device_for(order, job.request);
   if (!device) return device.error();
   job.device = std::move(device).value();
+  auto transport = transport_for(order, job.request);
+  if (!transport) return transport.error();
+  job.transport = std::move(transport).value();
   auto digest = own_data_digest(job.request);
   if (!digest) return digest.error();
   mine.data_hash = std::move(digest).value();

@@ -18,13 +18,14 @@ struct WorkerOrder {
   EtcdAddress etcd;
   HostOptions host;
   std::string job;
-  std::string name;                  // for people; empty: to be chosen
-  std::string host_name;             // as the job knows this host; empty: as the system does
-  std::string secret;                // what the file holds
-  std::string output;                // directory for what it writes beside checkpoints; empty: none
-  std::optional<DeviceName> device;  // nothing: the first one of the job's kind
-  double slowdown = 1;               // how many times as long as it has to it computes
-  bool supervised = false;           // it has a control socket on kControlDescriptor
+  std::string name;                      // for people; empty: to be chosen
+  std::string host_name;                 // as the job knows this host; empty: as the system does
+  std::string secret;                    // what the file holds
+  std::string output;                    // directory for what it writes beside checkpoints; empty: none
+  std::optional<DeviceName> device;      // nothing: the first one of the job's kind
+  std::optional<std::string> transport;  // nothing: as the job says
+  double slowdown = 1;                   // how many times as long as it has to it computes
+  bool supervised = false;               // it has a control socket on kControlDescriptor
 };
 
 // Of `everstep worker`; everstep-worker itself has --supervised besides.
@@ -48,7 +49,8 @@ struct JoinedJob {
   Config config;
   TrainRequest request;  // workers: 1; the plan is made from those who are there
   MembershipOptions membership;
-  DeviceName device;  // of this worker
+  DeviceName device;      // of this worker
+  std::string transport;  // of this worker: what of the job's it has
 };
 
 // Waits for nothing. Refuses what check_same_job refuses: the order may name other paths than the spec, but not other

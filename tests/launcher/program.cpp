@@ -130,8 +130,8 @@ Ended RunningProgram::wait(std::chrono::seconds limit) {
   return {exit_code_of(status), content(out_), content(log_)};
 }
 
-std::vector<std::string> paced(std::vector<std::string> environment) {
-  environment.emplace_back("TEST_PACE_US=400");
+std::vector<std::string> paced(std::vector<std::string> environment, std::chrono::microseconds pace) {
+  environment.push_back("TEST_PACE_US=" + std::to_string(pace.count()));
   return environment;
 }
 

@@ -48,9 +48,10 @@ class RunningProgram {
   pid_t pid_;
 };
 
-// Variables for a job whose workers rest between two ops (tests/launcher/worker/paced_stage.h), so that several jobs
-// can run at once; and these.
-std::vector<std::string> paced(std::vector<std::string> environment = {});
+// Variables for a job whose workers rest that long between two ops (tests/launcher/worker/paced_stage.h), so that
+// several jobs can run at once; and these.
+inline constexpr std::chrono::microseconds kPace{400};
+std::vector<std::string> paced(std::vector<std::string> environment = {}, std::chrono::microseconds pace = kPace);
 
 // Adds options; those of the same name go.
 void replace_options(std::vector<std::string>& words, const std::vector<std::string>& more);

@@ -59,13 +59,15 @@ std::vector<std::string> train_words(const Schedule& schedule, const JobOrder& o
                                  "--secret-file=" + secret_file(order.directory).string(),
                                  "--bind=" + order.bind,
                                  "--device=" + order.device,
+                                 "--transport=" + order.transport,
                                  std::string("--job=") + kJobName};
-  words.emplace_back(schedule.synchronous ? "--synchronous" : "--schedule=amdp");
+  const bool is_synchronous = schedule.job == JobKind::kSynchronous;
+  words.emplace_back(is_synchronous ? "--synchronous" : "--schedule=" + std::string(to_string(schedule.job)));
   if (order.tcp_only) words.emplace_back("--wire=tcp");
   if (order.etcd_is_far) words.emplace_back("--etcd-plain-text");
   if (!schedule.deep) return words;
-  words.emplace_back(schedule.synchronous ? "--shapes=8=8x1,7=7x1,6=6x1,5=5x1,4=4x1,3=3x1,2=2x1,1=1x1"
-                                          : "--shapes=8=8x1,7=4x1,6=4x1,5=4x1,4=4x1,3=2x1,2=2x1");
+  words.emplace_back(schedule.job == JobKind::kAmdp ? "--shapes=8=8x1,7=4x1,6=4x1,5=4x1,4=4x1,3=2x1,2=2x1"
+                                                    : "--shapes=8=8x1,7=7x1,6=6x1,5=5x1,4=4x1,3=3x1,2=2x1,1=1x1");
   return words;
 }
 

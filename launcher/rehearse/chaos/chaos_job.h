@@ -32,6 +32,7 @@ struct JobOrder {
   std::string bind = "127.0.0.1";     // --bind
   bool tcp_only = false;              // --wire=tcp
   std::string device = "cpu";         // --device
+  std::string transport = "auto";     // --transport
 };
 
 // The job's secret: made for it, and used for all that is asked about it.

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "base/text.h"
@@ -46,18 +44,12 @@ class LastOfAll {
   LastOfAll() = default;
   LastOfAll(const LastOfAll&) = delete;
   LastOfAll& operator=(const LastOfAll&) = delete;
-  ~LastOfAll() {
-    // One that is killed may leave children of its own.
-    for (auto left = living_orphans(); !left.empty(); left = living_orphans()) {
-      for (const pid_t process : left) ::kill(process, SIGKILL);
-      std::this_thread::sleep_for(milliseconds(10));
-    }
-  }
+  ~LastOfAll() { end_orphans(); }
 };
 
 class ChaosRun {
  public:
-  ChaosRun(const Schedule& schedule, std::string device, std::filesystem::path directory, Streams& streams)
+  ChaosRun(const Schedule& schedule, ComputesOn device, std::filesystem::path directory, Streams& streams)
       : schedule_(schedule), device_(std::move(device)), directory_(std::move(directory)), streams_(streams) {}
 
   Result<RunReport> run() {
@@ -118,7 +110,8 @@ class ChaosRun {
     const LastOfAll cleaner;
     JobOrder order{directory_, checkpoints(), {}};
     order.tcp_only = schedule_.needs_network();
-    order.device = device_;
+    order.device = device_.device;
+    order.transport = device_.transport;
     if (schedule_.has_any(Needs::kFarHost)) {
       auto far = FarHost::start(directory_ / "far-host.log");
       if (!far) return far.error();
@@ -147,7 +140,7 @@ class ChaosRun {
 
   Status endure(Waiting& waiting) {
     EVERSTEP_TRY(wait_for_start(waiting));
-    use_.remember(job_->workers());
+    first_uses_ = uses_of(job_->workers());
     Injector injector({*job_, *etcd_, disk_.get(), far_.get(), directory_}, waiting,
                       [this](const std::string& line) { tell(line); });
     EVERSTEP_TRY(injector.run(schedule_));
@@ -197,7 +190,7 @@ class ChaosRun {
   // Old connections go when all peers have left them, and a change that is still being prepared has some of its own.
   Status measure_use(Waiting& waiting) {
     const auto is_bound = [this] {
-      use_change_ = use_.change(job_->workers());
+      use_change_ = use_change(first_uses_, uses_of(job_->workers()), {});
       return use_change_.wrong.empty();
     };
     const auto bound = waiting.becomes_true(is_bound, kShrinksWithin);
@@ -256,7 +249,7 @@ class ChaosRun {
   Status prove() {
     add(check_fence(keys_));
     if (flips_byte_) EVERSTEP_TRY(damage_newest(checkpoints()));
-    const SavedJob saved{checkpoints(), secret_file(directory_), device_};
+    const SavedJob saved{checkpoints(), secret_file(directory_), device_.device};
     const auto audited = audit_checkpoints(saved, streams_);
     if (!audited) return audited.error();
     for (Finding& finding : check_audit(*audited, keys_)) add(std::move(finding));
@@ -274,7 +267,7 @@ class ChaosRun {
   }
 
   const Schedule& schedule_;
-  const std::string device_;
+  const ComputesOn device_;
   const std::filesystem::path directory_;
   Streams& streams_;
   RunReport report_;
@@ -282,8 +275,8 @@ class ChaosRun {
   std::unique_ptr<FarHost> far_;
   std::unique_ptr<EtcdServers> etcd_;
   std::unique_ptr<ChaosJob> job_;
-  WorkerUse use_;
-  WorkerUse::Change use_change_;
+  std::vector<WorkerUse> first_uses_;
+  UseChange use_change_;
   std::vector<elastic::KeyValue> keys_;
   std::vector<std::string> hangs_;
   std::vector<std::string> unbound_;
@@ -297,7 +290,7 @@ bool RunReport::holds() const {
   return std::all_of(findings.begin(), findings.end(), [](const Finding& one) { return one.holds; });
 }
 
-Result<RunReport> run_schedule(const Schedule& schedule, const std::string& device,
+Result<RunReport> run_schedule(const Schedule& schedule, const ComputesOn& device,
                                const std::filesystem::path& directory, Streams& streams) {
   return ChaosRun(schedule, device, directory, streams).run();
 }

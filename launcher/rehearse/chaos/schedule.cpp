@@ -15,6 +15,9 @@ constexpr int kFewestFaults = 4;
 constexpr int kMostFaults = 7;
 constexpr int kTries = 200;
 
+// What nobody has to ask for comes most often.
+constexpr JobKind kJobKinds[] = {JobKind::kClockwork, JobKind::kClockwork, JobKind::kAmdp, JobKind::kSynchronous};
+
 struct Share {
   FaultKind kind{};
   int weight = 0;
@@ -245,7 +248,7 @@ Schedule make_schedule(std::uint64_t seed, const ScheduleOptions& options) {
   schedule.workers = options.workers;
   schedule.etcd_servers = draws.from(0, 1) == 0 ? 1 : 3;
   if (options.etcd_servers) schedule.etcd_servers = *options.etcd_servers;
-  schedule.synchronous = draws.from(0, 1) == 0;
+  schedule.job = kJobKinds[draws.from(0, static_cast<int>(std::ssize(kJobKinds)) - 1)];
   schedule.deep = draws.from(0, 1) == 0;
   const int wanted = draws.from(kFewestFaults, kMostFaults);
   milliseconds at{0};

@@ -21,13 +21,16 @@ struct TimedFault {
   bool operator==(const TimedFault&) const = default;
 };
 
+// What the job runs: as many pipelines as the planner likes, kept full across updates or drained at each.
+enum class JobKind { kClockwork, kAmdp, kSynchronous };
+
 // The job and what happens to it. `faults` is in the order of time.
 struct Schedule {
   std::uint64_t seed = 0;
-  int workers = 4;           // that the job starts with
-  int etcd_servers = 1;      // 1 or 3
-  bool synchronous = false;  // else AMDP
-  bool deep = false;         // one group over all workers, else the plan that is fastest
+  int workers = 4;       // that the job starts with
+  int etcd_servers = 1;  // 1 or 3
+  JobKind job = JobKind::kClockwork;
+  bool deep = false;  // one group over all workers, else the plan that is fastest
   std::vector<TimedFault> faults;
 
   // When the last fault is over.
@@ -59,6 +62,9 @@ Schedule make_schedule(std::uint64_t seed, const ScheduleOptions& options);
 
 // How many workers run after each fault by the numbers of the schedule; one that is stopped does not run.
 std::vector<int> running_workers(const Schedule& schedule);
+
+// "clockwork", "amdp", "synchronous".
+std::string_view to_string(JobKind kind);
 
 // Lines: what the job is ("workers 4"), then one fault each ("1.25 stop-worker pick=2 for=4.5"). '#' begins a comment.
 std::string to_text(const Schedule& schedule);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/text.h"
 #include "launcher/rehearse/chaos/schedule.h"
@@ -8,6 +9,8 @@
 namespace everstep::launcher::chaos {
 namespace {
 
+constexpr std::pair<JobKind, std::string_view> kJobKindNames[] = {
+    {JobKind::kClockwork, "clockwork"}, {JobKind::kAmdp, "amdp"}, {JobKind::kSynchronous, "synchronous"}};
 constexpr int kMostChaosWorkers = 16;
 constexpr std::size_t kMostFaultsOfAFile = 1000;
 
@@ -23,8 +26,17 @@ Status read_choice(std::string_view value, std::string_view yes, std::string_vie
   return {};
 }
 
+Status read_kind(std::string_view value, JobKind& kind) {
+  for (const auto& [known, name] : kJobKindNames) {
+    if (name != value) continue;
+    kind = known;
+    return {};
+  }
+  return wrong_line(value, "expected clockwork, amdp or synchronous");
+}
+
 Status read_job_line(std::string_view name, std::string_view value, Schedule& schedule) {
-  if (name == "kind") return read_choice(value, "synchronous", "amdp", schedule.synchronous);
+  if (name == "kind") return read_kind(value, schedule.job);
   if (name == "shape") return read_choice(value, "deep", "fastest", schedule.deep);
   const auto number = parse_number<std::uint64_t>(value);
   if (!number) return wrong_line(value, "expected a number");
@@ -59,12 +71,16 @@ Status read_line(std::string_view line, Schedule& schedule) {
 
 }  // namespace
 
+std::string_view to_string(JobKind kind) {
+  return std::ranges::find(kJobKindNames, kind, &std::pair<JobKind, std::string_view>::first)->second;
+}
+
 std::string to_text(const Schedule& schedule) {
   std::string text = "# everstep chaos: seconds after the first checkpoint, and what happens then\n";
   text += "seed " + std::to_string(schedule.seed) + "\n";
   text += "workers " + std::to_string(schedule.workers) + "\n";
   text += "etcd-servers " + std::to_string(schedule.etcd_servers) + "\n";
-  text += std::string("kind ") + (schedule.synchronous ? "synchronous" : "amdp") + "\n";
+  text.append("kind ").append(to_string(schedule.job)).append("\n");
   text += std::string("shape ") + (schedule.deep ? "deep" : "fastest") + "\n";
   for (const TimedFault& one : schedule.faults) {
     text += seconds_text(one.at);

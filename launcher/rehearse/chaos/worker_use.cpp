@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <utility>
 
-#include "launcher/rehearse/chaos/checks.h"
-
 namespace everstep::launcher::chaos {
 namespace {
 
-void raise(ProcessUse& most, const ProcessUse& use) {
-  most.resident_bytes = std::max(most.resident_bytes, use.resident_bytes);
-  most.descriptors = std::max(most.descriptors, use.descriptors);
-  most.threads = std::max(most.threads, use.threads);
+ProcessUse most_of(const std::vector<WorkerUse>& workers) {
+  ProcessUse most;
+  for (const WorkerUse& worker : workers) {
+    most.resident_bytes = std::max(most.resident_bytes, worker.use.resident_bytes);
+    most.descriptors = std::max(most.descriptors, worker.use.descriptors);
+    most.threads = std::max(most.threads, worker.use.threads);
+  }
+  return most;
 }
 
 std::string range(std::int64_t was, std::int64_t is, const std::string& what) {
@@ -20,32 +22,29 @@ std::string range(std::int64_t was, std::int64_t is, const std::string& what) {
 
 }  // namespace
 
-void WorkerUse::remember(const std::vector<WorkerProcess>& workers) {
+std::vector<WorkerUse> uses_of(const std::vector<WorkerProcess>& workers) {
+  std::vector<WorkerUse> uses;
   for (const WorkerProcess& worker : workers) {
-    const auto use = use_of(worker.pid);
-    if (!use) continue;
-    first_[worker.pid] = *use;
-    raise(most_, *use);
+    if (const auto use = use_of(worker.pid)) uses.push_back({worker.name, *use});
   }
+  return uses;
 }
 
-WorkerUse::Change WorkerUse::change(const std::vector<WorkerProcess>& workers) const {
-  Change change;
-  ProcessUse now;
-  for (const WorkerProcess& worker : workers) {
-    const auto use = use_of(worker.pid);
-    if (!use) continue;
-    const auto first = first_.find(worker.pid);
-    for (std::string& one : uses_too_much(worker.name, *use, first == first_.end() ? most_ : first->second, {})) {
+UseChange use_change(const std::vector<WorkerUse>& first, const std::vector<WorkerUse>& now,
+                     const Allowance& allowance) {
+  const ProcessUse most_first = most_of(first);
+  const ProcessUse most_now = most_of(now);
+  UseChange change;
+  for (const WorkerUse& worker : now) {
+    for (std::string& one : uses_too_much(worker.name, worker.use, most_first, allowance)) {
       change.wrong.push_back(std::move(one));
     }
-    raise(now, *use);
   }
   constexpr int kMebibyteBits = 20;
   change.text = "a worker has at most " +
-                range(most_.resident_bytes >> kMebibyteBits, now.resident_bytes >> kMebibyteBits, "MiB") + ", " +
-                range(most_.descriptors, now.descriptors, "descriptors") + ", " +
-                range(most_.threads, now.threads, "threads");
+                range(most_first.resident_bytes >> kMebibyteBits, most_now.resident_bytes >> kMebibyteBits, "MiB") +
+                ", " + range(most_first.descriptors, most_now.descriptors, "descriptors") + ", " +
+                range(most_first.threads, most_now.threads, "threads");
   return change;
 }
 

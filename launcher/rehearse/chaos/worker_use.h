@@ -1,28 +1,29 @@
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include "launcher/cli/process_table.h"
 #include "launcher/rehearse/chaos/chaos_job.h"
+#include "launcher/rehearse/chaos/checks.h"
 
 namespace everstep::launcher::chaos {
 
-// What workers use, at first and in the end. Those that came later are compared with the most that one used at first.
-class WorkerUse {
- public:
-  struct Change {
-    std::vector<std::string> wrong;  // who uses too much
-    std::string text;                // "a worker has at most 152 to 154 MiB, …"
-  };
-
-  void remember(const std::vector<WorkerProcess>& workers);
-  Change change(const std::vector<WorkerProcess>& workers) const;
-
- private:
-  std::map<pid_t, ProcessUse> first_;
-  ProcessUse most_;
+struct WorkerUse {
+  std::string name;
+  ProcessUse use;
 };
+
+// Of those that live.
+std::vector<WorkerUse> uses_of(const std::vector<WorkerProcess>& workers);
+
+// How the use of workers changed. Each is compared with the most that one of them used at first: one that came later,
+// or was a spare then, may train now, and trains as the others did.
+struct UseChange {
+  std::vector<std::string> wrong;  // who uses too much
+  std::string text;                // "a worker has at most 152 to 154 MiB, …"
+};
+UseChange use_change(const std::vector<WorkerUse>& first, const std::vector<WorkerUse>& now,
+                     const Allowance& allowance);
 
 }  // namespace everstep::launcher::chaos

@@ -64,6 +64,13 @@ Config train_config_of(const Config& config, const TraceReplayRequest& request) 
   return train;
 }
 
+// The first of these that leaves the fewest workers without a place. The model has eight blocks.
+int replay_depth(int workers) {
+  constexpr std::array kDepths{4, 3, 5, 7, 2};
+  const auto left_over = [workers](int depth) { return depth > workers ? workers : workers % depth; };
+  return *std::ranges::min_element(kDepths, {}, left_over);
+}
+
 Result<NodeTrace> read_trace(const std::string& path) {
   const auto text = read_file(path, scheduler::kMaxTraceBytes);
   if (!text) return text.error();
@@ -84,7 +91,7 @@ ScaledLimits scaled_limits(double speedup) {
 std::string replay_shapes(int most_workers) {
   std::string shapes;
   for (int workers = 2; workers <= most_workers; ++workers) {
-    const int depth = workers % 4 == 0 ? 4 : 2;
+    const int depth = replay_depth(workers);
     shapes += (shapes.empty() ? "" : ",") + std::to_string(workers) + "=" + std::to_string(depth) + "x" +
               std::to_string(workers / depth);
   }

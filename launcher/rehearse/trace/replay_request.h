@@ -26,8 +26,8 @@ struct ScaledLimits {
 inline constexpr int kShortestLease = 5;
 ScaledLimits scaled_limits(double speedup);
 
-// "2=2x1,3=2x1,4=4x1,…": depth 4 where it divides the workers, else depth 2 with a spare for an odd number, so that
-// changes re-plan in earnest. One worker is left to the planner.
+// "2=2x1,3=3x1,4=4x1,…": depth 4 where it divides the workers, else 3, 5, 7 or 2, whichever leaves the fewest spares,
+// so that changes re-plan in earnest. One worker is left to the planner.
 std::string replay_shapes(int most_workers);
 
 struct TraceReplayRequest {

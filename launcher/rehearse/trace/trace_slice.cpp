@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kMinute = 60'000;
 
-std::string hours_text(std::int64_t ms) { return number_text(static_cast<double>(ms) / 3.6e6, 3) + " h"; }
+std::string in_hours(std::int64_t ms) { return number_text(static_cast<double>(ms) / 3.6e6, 3) + " h"; }
 
 // Takes a change back that the same instant made before.
 void apply(const scheduler::NodeChange& change, NodeInstant& instant) {
@@ -55,8 +55,8 @@ std::int64_t duration_of(const NodeTrace& trace) {
 
 Result<TraceSlice> slice_of(const NodeTrace& trace, std::int64_t from_ms, std::int64_t duration_ms) {
   if (from_ms < 0 || duration_ms <= 0 || from_ms + duration_ms > duration_of(trace)) {
-    return invalid_argument("the trace lasts " + hours_text(duration_of(trace)) + " and does not cover " +
-                                hours_text(from_ms) + " to " + hours_text(from_ms + duration_ms),
+    return invalid_argument("the trace lasts " + in_hours(duration_of(trace)) + " and does not cover " +
+                                in_hours(from_ms) + " to " + in_hours(from_ms + duration_ms),
                             "choose --from and --hours within it");
   }
   TraceSlice slice{from_ms, duration_ms, {}, {}};
@@ -74,7 +74,7 @@ Result<TraceSlice> slice_of(const NodeTrace& trace, std::int64_t from_ms, std::i
   std::erase_if(slice.instants,
                 [](const NodeInstant& instant) { return instant.removed.empty() && instant.added.empty(); });
   if (slice.nodes.empty()) {
-    return invalid_argument("the trace has no node at " + hours_text(from_ms), "choose another --from");
+    return invalid_argument("the trace has no node at " + in_hours(from_ms), "choose another --from");
   }
   return slice;
 }

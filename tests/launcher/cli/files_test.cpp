@@ -147,5 +147,16 @@ TEST_F(FilesTest, ThatCannotBeReadSayWhy) {
             invalid_argument("cannot read " + directory_.path().string() + ": Is a directory"));
 }
 
+TEST_F(FilesTest, OfATemporaryDirectoryAreTheOwnersAlone) {
+  const auto first = make_temporary_directory("files");
+  const auto second = make_temporary_directory("files");
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_NE(*first, *second);
+  EXPECT_EQ(fs::path(*first).parent_path(), fs::temp_directory_path());
+  EXPECT_TRUE(fs::path(*first).filename().string().starts_with("everstep-files-"));
+  EXPECT_EQ(fs::status(*first).permissions(), fs::perms::owner_all);
+  for (const std::string& made : {*first, *second}) fs::remove(made);
+}
+
 }  // namespace
 }  // namespace everstep::launcher

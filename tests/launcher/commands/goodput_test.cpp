@@ -31,7 +31,7 @@ TEST_F(GoodputCommand, PrintsARowPerCostAndTheTimeOfEachPlan) {
   EXPECT_THAT(run.out, HasSubstr("161 changes in 11.4 h, 24.0 workers on average, at most 32\n"));
   EXPECT_THAT(run.out, testing::ContainsRegex("\n +51.6 +0.(79|80)[0-9]+ .*\n +5 +0.98[0-9]+ .*\n +2 +0.99[0-9]+ "));
   EXPECT_THAT(run.out, HasSubstr("\nplan "));
-  EXPECT_THAT(run.out, HasSubstr("\namdp D="));
+  EXPECT_THAT(run.out, HasSubstr("\nclockwork D="));
 }
 
 double number_of(const Json& json, std::string_view name) { return std::get<double>(json.find(name)->value()); }

@@ -32,10 +32,10 @@ TEST_F(PlanCommand, ExplainsThePlanItChose) {
   const CommandRun run = run_command({"plan", "--workers=8", "--device=gpu", "--model=gpt-1.56b", "--precision=bf16",
                                       "--window=128", "--memory-gib=40", "--per-host=2"});
   EXPECT_EQ(run.exit_code, 0) << run.log;
-  EXPECT_THAT(run.out, HasSubstr("plan       amdp D=2 P=1 W=4\n"));
+  EXPECT_THAT(run.out, HasSubstr("plan       clockwork D=2 P=1 W=4\n"));
   EXPECT_THAT(run.out,
               HasSubstr("survives   any 3 workers, any 3 hosts, lost at once, without touching disk; workers "));
-  EXPECT_THAT(run.out, HasSubstr("why        amdp D=2 P=1 W=4 is the fastest that fits; next comes "));
+  EXPECT_THAT(run.out, HasSubstr("why        clockwork D=2 P=1 W=4 is the fastest that fits; next comes "));
   EXPECT_THAT(run.out, HasSubstr("block 25 … head"));
 }
 
@@ -71,7 +71,7 @@ TEST_F(PlanCommand, TakesAMeasuredProfile) {
   const CommandRun run = run_command({"plan", "--workers=4", "--depth=4", "--profile=" + file("mine.json", kProfile)});
   EXPECT_EQ(run.exit_code, 0) << run.log;
   EXPECT_THAT(run.out, HasSubstr("model      mine, 8 blocks\n"));
-  EXPECT_THAT(run.out, HasSubstr("plan       amdp D=4 P=2 W=1\n"));
+  EXPECT_THAT(run.out, HasSubstr("plan       clockwork D=4 P=2 W=1\n"));
 }
 
 TEST_F(PlanCommand, AnswersBadInputWithOneLineAndTheRightExitCode) {

@@ -19,14 +19,14 @@ TEST_F(ScheduleCommand, DrawsTheTimelineAndSaysWhatItIsWorth) {
   EXPECT_EQ(run.log, "");
   EXPECT_EQ(run.out,
             "t    0         1         2         3         4         5\n"
-            "dev0 02.1bb3dd.aa46cc5ff7hh.ee02gg1bbU3dd.aa46cc5ff7hh.ee..ggU\n"
-            "dev1 .0123.bbaaddcc4567.ffeehhgg0123.Ubbaaddcc4567.ffeehhgg..U\n"
-            "dev2 .1032.aabbccdd5476.eeffgghh1032.Uaabbccdd5476.eeffgghh..U\n"
-            "dev3 13.0aa2cc.bb57dd4ee6gg.ff13hh0aaU2cc.bb57dd4ee6gg.ff..hhU\n"
+            "dev0 0.12.b3aB4dA5cD6fC7eF0hEH1gGU2b3aB4dA5cD6fC7eFEhH.gGU\n"
+            "dev1 .0.1b2aB3dA4cD5fC6eF7hEH0gG1Ub2aB3dA4cD5fC6eF7hEHgG.U\n"
+            "dev2 1.03.a2bA5cB4dC7eD6fE1gFG0hHU3a2bA5cB4dC7eD6fEFgG.hHU\n"
+            "dev3 .1.0a3bA2cB5dC4eD7fE6gFG1hH0Ua3bA2cB5dC4eD7fE6gFGhH.U\n"
             "\n"
-            "busy        0.842 of 57 ticks; in steady state 0.889 of 27 ticks per window\n"
-            "in flight   at most 3 minibatches at stage 0, 4 on a device\n"
-            "mismatched  minibatches per window: 0 4\n");
+            "busy        0.906 of 53 ticks; in steady state 0.960 of 25 ticks per window\n"
+            "in flight   at most 2 minibatches at stage 0, 3 on a device\n"
+            "mismatched  minibatches per window: 0 2\n");
 }
 
 TEST_F(ScheduleCommand, PrintsOpsThatCanBeReadBack) {
@@ -50,7 +50,8 @@ TEST_F(ScheduleCommand, DrawsClockworkWithItsPipelinesLagAndCosts) {
 }
 
 TEST_F(ScheduleCommand, PrintsItsFiguresAsJson) {
-  const CommandRun run = run_command({"schedule", "--depth=8", "--update=0", "--stop-after-rounds=3", "--json"});
+  const CommandRun run =
+      run_command({"schedule", "--schedule=amdp", "--depth=8", "--update=0", "--stop-after-rounds=3", "--json"});
   const auto json = storage::parse_json(run.out);
   ASSERT_TRUE(json.ok()) << json.error();
   EXPECT_EQ(*json->find("steady_busy"), storage::Json(0.96));
@@ -59,8 +60,8 @@ TEST_F(ScheduleCommand, PrintsItsFiguresAsJson) {
 }
 
 TEST_F(ScheduleCommand, WritesThePictureAndTheTrace) {
-  const CommandRun run = run_command(
-      {"schedule", "--depth=4", "--svg=" + path("a.svg"), "--trace=" + path("a.json"), "--capture-every=1"});
+  const CommandRun run = run_command({"schedule", "--schedule=amdp", "--depth=4", "--svg=" + path("a.svg"),
+                                      "--trace=" + path("a.json"), "--capture-every=1"});
   EXPECT_EQ(run.exit_code, 0) << run.log;
   EXPECT_THAT(run.out, StartsWith("t    0 "));
   EXPECT_THAT(run.log, HasSubstr("event=file_written path=" + path("a.svg") + " bytes="));
@@ -89,7 +90,7 @@ TEST_F(ScheduleCommand, RefusesWhatCannotWorkInOneLine) {
     return failure_of(args, 64);
   };
   EXPECT_THAT(refused({"--depth=0"}), StartsWith("--depth=0: expected an integer from 1"));
-  EXPECT_THAT(refused({"--depth=6"}),
+  EXPECT_THAT(refused({"--schedule=amdp", "--depth=6"}),
               StartsWith("depth 6 with schedule amdp: AMDP needs a depth of 2 or a multiple of 4"));
   EXPECT_THAT(refused({"--window=4"}), StartsWith("a window of 4 minibatches is too small for 8 devices"));
   EXPECT_THAT(refused({"--schedule=gpip"}), HasSubstr("did you mean gpipe?"));
@@ -100,7 +101,8 @@ TEST_F(ScheduleCommand, RefusesWhatCannotWorkInOneLine) {
   EXPECT_THAT(refused({"--svg=x", "--trace=x"}), HasSubstr("is the file that --svg names"));
   EXPECT_THAT(refused({"--svg="}), HasSubstr("expected a path"));
   EXPECT_THAT(refused({"--svg=/no/such/place.svg"}), StartsWith("cannot write /no/such/place.svg"));
-  EXPECT_THAT(failure_of({"schedule"}, 78, {{"EVERSTEP_DEPTH", "6"}}), StartsWith("depth 6 with schedule amdp"));
+  EXPECT_THAT(failure_of({"schedule"}, 78, {{"EVERSTEP_SCHEDULE", "amdp"}, {"EVERSTEP_DEPTH", "6"}}),
+              StartsWith("depth 6 with schedule amdp"));
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ TEST_F(TrainCommand, SaysWhyThereIsNoPlan) {
               HasSubstr("depth * width = 4 needs a window of at least as many minibatches, got 3"));
   EXPECT_THAT(refusal({"--workers=4", corpus(), "--depth=8"}, 78), HasSubstr("more than the 4 workers"));
   EXPECT_THAT(refusal({"--workers=4", corpus(), "--depth=4", "--pipelines=3"}, 64),
-              HasSubstr("--pipelines=3: the plan is amdp D=4 P=2 W=1"));
+              HasSubstr("--pipelines=3: the plan is clockwork D=4 P=2 W=1"));
   EXPECT_THAT(refusal({"--workers=4", corpus(), "--schedule=amdp", "--depth=3"}, 78), HasSubstr("3"));
   EXPECT_THAT(refusal({"--workers=4", corpus(), "--schedule=pipedream-2bw"}, 64), HasSubstr("cannot be trained"));
   EXPECT_THAT(refusal({"--workers=4", corpus(), "--schedule=amdp", "--synchronous"}, 78), HasSubstr("amdp-sync"));

@@ -95,6 +95,24 @@ TEST(TrainRequest, NamesTheOptionThatDoesNotFit) {
   EXPECT_EQ(refusal({"--window=0"}).exit_code, ExitCode::kUsage);
 }
 
+TEST(TrainRequest, EmulatesLinksOfEmulatedDevicesOnly) {
+  EXPECT_FALSE(train_request({"--workers=2", "--emulate=1:2"}).emulated_link);
+  EXPECT_EQ(train_request({"--workers=2", "--emulate=1:2", "--emulate-link=0.8"}).emulated_link, 100'000'000);
+  EXPECT_THAT(refusal({"--emulate-link=1"}).error.message, HasSubstr("--emulate-link=1: emulates the links"));
+  for (const char* wrong : {"0", "-1", "fast", "1e9"}) {
+    const std::string option = std::string("--emulate-link=") + wrong;
+    EXPECT_THAT(refusal({"--emulate=1:2", option}).error.message, HasSubstr(option));
+  }
+}
+
+TEST(TrainRequest, PutsOnlyTheUpdatesOfClockworkOff) {
+  EXPECT_EQ(train_request({"--workers=2", "--data=x", "--schedule=clockwork", "--lag=3"}).plan.lag, 3);
+  EXPECT_FALSE(train_request({"--workers=2", "--data=x"}).plan.lag);
+  EXPECT_THAT(refusal({"--lag=1"}).error.message, HasSubstr("--lag=1: only --schedule=clockwork"));
+  EXPECT_THAT(refusal({"--lag=1", "--schedule=amdp"}).error.message, HasSubstr("only --schedule=clockwork"));
+  EXPECT_THAT(refusal({"--lag=-1", "--schedule=clockwork"}).error.message, HasSubstr("--lag=-1: expected"));
+}
+
 TEST(TrainRequest, RefusesSizesThatDoNotGoTogether) {
   const Failure failure = refusal({"--hidden=30", "--heads=4"});
   EXPECT_EQ(failure.exit_code, ExitCode::kConfiguration);

@@ -126,6 +126,7 @@ storage::Manifest TrainedJob::manifest_at(Position end, const trainer::Reference
   manifest.name = {kGeneration, end, 0xabc};
   manifest.version = {end.value / kWindow};
   manifest.applied = run.applied();
+  manifest.clip_scale = run.clip_scale();
   manifest.plan = {"1f1b", 1, 1, 1, kWindow, 2, {0, model_.blocks()}};
   manifest.blocks = model_.blocks();
   manifest.accumulation =

@@ -15,7 +15,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr const char* kLive[] = {"--workers=2", "--schedule=amdp", "--depth=2"};
+constexpr const char* kLive[] = {"--workers=2", "--depth=2"};
 constexpr const char* kAlone[] = {"--workers=1"};
 constexpr const char* kTwoGroups[] = {"--workers=4", "--schedule=1f1b", "--depth=2", "--width=2"};
 

@@ -3,19 +3,19 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/launcher/supervise/elastic_job.h"
+#include "tests/launcher/supervise/device_job_ends.h"
 
 namespace everstep::launcher {
 namespace {
 
-using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
 
-class DeviceJob : public ElasticJob {
+class DeviceJob : public DeviceJobEnds {
  protected:
   testing::AssertionResult starts_on_device(int workers, Words more = {}) {
     more.emplace_back("--device=fake");
+    more.emplace_back("--transport=host");
     more.push_back("--workers=" + std::to_string(workers));
     return starts(workers, more);
   }
@@ -33,33 +33,21 @@ class DeviceJob : public ElasticJob {
 
 TEST_F(DeviceJob, OutlivesAWorkerThatDies) {
   ASSERT_TRUE(starts_on_device(3, {"--shapes=3=3x1,2=2x1"}));
-  const int before = generation();
-  ::kill(worker((leader() + 1) % 3), SIGKILL);
-  ASSERT_TRUE(trains_with(2, before));
-  ASSERT_TRUE(goes_on());
-  expect_stop();
-  expect_proofs();
+  ASSERT_NO_FATAL_FAILURE(expect_others_go_on(worker((leader() + 1) % 3), SIGKILL, 2));
+  expect_good_end();
 }
 
 TEST_F(DeviceJob, OutlivesItsLeader) {
   ASSERT_TRUE(starts_on_device(4, {"--shapes=4=2x2,3=3x1"}));
-  const int before = generation();
-  ::kill(worker(leader()), SIGKILL);
-  ASSERT_TRUE(trains_with(3, before));
-  ASSERT_TRUE(goes_on());
-  expect_stop();
-  expect_proofs();
+  ASSERT_NO_FATAL_FAILURE(expect_others_go_on(worker(leader()), SIGKILL, 3));
+  expect_good_end();
 }
 
 TEST_F(DeviceJob, LetsAWorkerLeaveInOrder) {
   ASSERT_TRUE(starts_on_device(3, {"--shapes=3=3x1,2=2x1"}));
-  const int before = generation();
-  ::kill(worker(1), SIGTERM);
-  ASSERT_TRUE(trains_with(2, before));
+  ASSERT_NO_FATAL_FAILURE(expect_others_go_on(worker(1), SIGTERM, 2));
   EXPECT_EQ(generations().back().origin, "memory");
-  ASSERT_TRUE(goes_on());
-  expect_stop();
-  expect_proofs();
+  expect_good_end();
 }
 
 // It is not told on what device the job computes.
@@ -84,13 +72,7 @@ TEST_F(DeviceJob, RefusesAWorkerOnAnotherKindOfDevice) {
 // Checkpoints know nothing of devices but where they came from.
 TEST_F(DeviceJob, GoesOnWithoutItsDevicesWhenAllIsLost) {
   ASSERT_TRUE(starts_on_device(2, {"--shapes=2=2x1"}));
-  train().signal(SIGKILL);
-  train().wait(seconds(0));
-  expect_nobody_left();
-  start({"--resume", "--workers=2", "--device=cpu", "--shapes=2=2x1", "--steps=" + std::to_string(step() + 30)},
-        "second");
-  expect_end();
-  expect_proofs();
+  expect_goes_on_when_all_is_lost({"--workers=2", "--device=cpu", "--shapes=2=2x1"});
 }
 
 TEST_F(DeviceJob, IsReplayedOnItsDevice) {
@@ -136,20 +118,6 @@ TEST_F(DeviceJob, ShutsOutAWorkerThatSpoilsAWindowOnce) {
   EXPECT_TRUE(goes_on());
   expect_stop();
   expect_proofs();
-}
-
-TEST_F(DeviceJob, SaysHowItsTensorsTravel) {
-  expect_refusal({"--device=fake", "--transport=nccl"}, 64,
-                 AllOf(HasSubstr("--transport=nccl: no program uses NCCL yet"), HasSubstr("host or auto")));
-  expect_refusal({"--device=fake", "--transport=tcp"}, 64, HasSubstr("--transport=tcp: is no transport"));
-  const Ended shown = run_program(train_words({"--transport=host", "--print-config"}));
-  EXPECT_THAT(shown.out, testing::ContainsRegex("\ntransport += host +# --transport"));
-  ASSERT_TRUE(starts_on_device(2, {"--shapes=2=2x1", "--transport=host"}));
-  const Ended refused = run_program({"worker", worker_config(), "--job=job", "--transport=nccl"});
-  EXPECT_EQ(refused.exit_code, 64) << refused.log;
-  EXPECT_THAT(refused.log, HasSubstr("no program uses NCCL yet"));
-  expect_stop();
-  EXPECT_THAT(story(), HasSubstr("transport=host"));
 }
 
 TEST_F(DeviceJob, RefusesWhatTheHostDoesNotHave) {

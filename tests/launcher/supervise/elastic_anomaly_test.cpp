@@ -64,7 +64,7 @@ TEST_P(ElasticAnomaly, OfAWorkerThatHasItOnceShutsThatWorkerOut) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, ElasticAnomaly,
-                         testing::Values(Kind{"amdp", "4=4x1,3=2x1", 2}, Kind{"1f1b", "4=4x1,3=3x1", 3}),
+                         testing::Values(Kind{"clockwork", "4=4x1,3=3x1", 3}, Kind{"1f1b", "4=4x1,3=3x1", 3}),
                          [](const auto& test) { return std::string(test.param.schedule); });
 
 }  // namespace

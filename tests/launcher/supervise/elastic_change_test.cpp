@@ -15,7 +15,7 @@ using testing::HasSubstr;
 class ElasticChange : public ElasticJob {};
 
 TEST_F(ElasticChange, OfOneThatJoinsRedoesNothing) {
-  ASSERT_TRUE(starts(2, {"--schedule=amdp", "--workers=3", "--shapes=3=2x1,4=4x1"}));
+  ASSERT_TRUE(starts(3, {"--workers=3", "--shapes=3=3x1,4=4x1"}));
   RunningProgram& joining = add_worker("joining");
   ASSERT_TRUE(trains_with(4));
   EXPECT_EQ(generations().back().origin, "memory");
@@ -82,7 +82,7 @@ TEST_F(ElasticChange, TenTimesEndsWithTheBitsOfARunThatNobodyDisturbed) {
   EXPECT_EQ(ends.exit_code, 0) << ends.out << ends.log;
 }
 
-TEST_F(ElasticChange, OfAnAsynchronousRunIsWhatItsReplayDoes) {
+TEST_F(ElasticChange, OfARunOfAmdpIsWhatItsReplayDoes) {
   start({"--schedule=amdp", "--shapes=2=2x1,3=2x1,4=4x1,5=4x1,6=4x1,7=4x1,8=8x1"});
   ASSERT_TRUE(trains_with(4));
   for (const int workers : {8, 2, 4}) {

@@ -94,7 +94,7 @@ ElasticJob::Words ElasticJob::train_words(const Words& more, const std::string& 
 void ElasticJob::start(const Words& more, const std::string& output) {
   output_ = output;
   ended_.reset();
-  train_ = std::make_unique<RunningProgram>(train_words(more, output), paced(environment), wrapper);
+  train_ = std::make_unique<RunningProgram>(train_words(more, output), paced(environment, pace), wrapper);
 }
 
 AssertionResult ElasticJob::starts(int workers, const Words& more) {
@@ -107,7 +107,7 @@ RunningProgram& ElasticJob::add_worker(const std::string& name, const Words& mor
   Words words{worker_config(), "--job=job", "--name=" + name, "--output=" + path(output_)};
   replace_options(words, more);
   words.insert(words.begin(), "worker");
-  return *added_.emplace_back(std::make_unique<RunningProgram>(words, paced(), under));
+  return *added_.emplace_back(std::make_unique<RunningProgram>(words, paced({}, pace), under));
 }
 
 void ElasticJob::scale(int workers) const {

@@ -46,6 +46,8 @@ class ElasticJob : public CommandFiles {
   void start(const Words& more, const std::string& output = "run");
   // Of all processes of the job ("NAME=value"); none at first.
   Words environment;
+  // How long the workers of the job rest after each op.
+  std::chrono::microseconds pace = kPace;
   // A program that becomes `everstep train`, such as nohup; none at first.
   Words wrapper;
   // The same, up to a checkpoint of a generation in which so many train.

@@ -36,13 +36,13 @@ class ElasticLeave : public ElasticJob {
 };
 
 TEST_F(ElasticLeave, ByASignalHandsTheStateOver) {
-  ASSERT_TRUE(starts(2, {"--schedule=amdp", "--workers=3", "--shapes=3=2x1,4=4x1"}));
+  ASSERT_TRUE(starts(3, {"--workers=3", "--shapes=3=3x1,4=4x1"}));
   RunningProgram& leaving = add_worker("leaving");
   ASSERT_TRUE(trains_with(4));
   ASSERT_TRUE(goes_on());
   const int before = generation();
   leaving.signal(SIGTERM);
-  expect_handed_over(leaving, 2, before);
+  expect_handed_over(leaving, 3, before);
   const std::string log = text_of("run/worker-leaving.log");
   EXPECT_THAT(log, HasSubstr("event=left reason=\"left as asked"));
   EXPECT_THAT(log, Not(HasSubstr("event=failed"))) << "nothing did";
@@ -104,7 +104,8 @@ TEST_F(ElasticLeave, OfAWorkerOfTheRunIsToldAsSuch) {
 }
 
 TEST_F(ElasticLeave, InAHurryStopsInsideTheWindow) {
-  constexpr int kWindow = 4000;  // takes 3 s at least, by the pace of workers: longer than there will be time
+  constexpr int kWindow = 120;  // takes 3 s at least, by the pace of workers: longer than there will be time
+  pace = milliseconds(13);
   const std::string notice = path("notice");
   start({"--workers=3", "--shapes=3=3x1,4=4x1", "--window=" + std::to_string(kWindow), "--checkpoint-every=1"});
   RunningProgram& leaving = add_worker("leaving", {"--notice=file:" + notice});
@@ -144,7 +145,7 @@ TEST_F(ElasticLeave, ByANoticeOfTheCloudHandsTheStateOver) {
 }
 
 TEST_F(ElasticLeave, OfEverybodySavesAndTheNextRunGoesOn) {
-  ASSERT_TRUE(starts(4, {"--schedule=amdp", "--shapes=4=4x1,5=4x1"}));
+  ASSERT_TRUE(starts(4, {"--shapes=4=4x1,5=4x1"}));
   RunningProgram& spare = add_worker("spare");
   const auto stands_by = [&] {
     const auto log = read_file(path("run/worker-spare.log"), 1 << 20);
@@ -155,7 +156,7 @@ TEST_F(ElasticLeave, OfEverybodySavesAndTheNextRunGoesOn) {
   EXPECT_EQ(spare.wait(seconds(0)).exit_code, 75);
   EXPECT_THAT(stopped.log, HasSubstr("event=stopping signal=SIGINT"));
   expect_proofs();
-  start({"--schedule=amdp", "--shapes=4=4x1,5=4x1", "--steps=" + std::to_string(step() + 50), "--resume"}, "second");
+  start({"--shapes=4=4x1,5=4x1", "--steps=" + std::to_string(step() + 50), "--resume"}, "second");
   const Ended ended = expect_end();
   EXPECT_THAT(ended.log, HasSubstr("event=resumed"));
   expect_proofs();

@@ -32,10 +32,10 @@ class ElasticLoss : public ElasticJob {
 };
 
 TEST_F(ElasticLoss, OfAWorkerCostsWhatCameAfterHeadWithoutCopies) {
-  ASSERT_TRUE(starts(4, {"--redundancy=0", "--schedule=amdp", "--shapes=4=4x1,3=2x1", "--steps=250"}));
+  ASSERT_TRUE(starts(4, {"--redundancy=0", "--shapes=4=4x1,3=3x1", "--steps=250"}));
   const int before = generation();
   ::kill(worker(2), SIGKILL);
-  ASSERT_TRUE(trains_with(2, before));
+  ASSERT_TRUE(trains_with(3, before));
   EXPECT_EQ(generations().back().origin, "checkpoint");
   expect_end();
   expect_proofs();
@@ -190,13 +190,13 @@ TEST_F(ElasticLoss, IsNotWhatAWallClockThatJumpsMakes) {
 
 // A spot machine that goes sooner than it said.
 TEST_F(ElasticLoss, OfAWorkerThatWasAboutToLeaveIsALoss) {
-  ASSERT_TRUE(starts(4, {"--schedule=amdp", "--shapes=4=4x1,3=2x1", "--steps=250"}));
+  ASSERT_TRUE(starts(4, {"--shapes=4=4x1,3=3x1", "--steps=250"}));
   const pid_t leaving = worker(3);
   const int before = generation();
   ::kill(leaving, SIGTERM);
   std::this_thread::sleep_for(milliseconds(20));
   ::kill(leaving, SIGKILL);
-  ASSERT_TRUE(trains_with(2, before));
+  ASSERT_TRUE(trains_with(3, before));
   expect_end();
   expect_proofs();
 }

@@ -112,10 +112,10 @@ TEST_F(ElasticFlip, ReachesACheckpointWhenNothingIsCompared) {
 }
 
 TEST_F(ElasticMemory, MakesTheLossOfAWorkerGoodInAnAsynchronousPipeline) {
-  ASSERT_TRUE(starts_without_checkpoints(4, {"--schedule=amdp", "--shapes=4=4x1,3=2x1"}));
+  ASSERT_TRUE(starts_without_checkpoints(4, {"--schedule=clockwork", "--shapes=4=4x1,3=3x1"}));
   const int before = generation();
   ::kill(worker(2), SIGKILL);
-  expect_recovery(2, before);
+  expect_recovery(3, before);
   expect_all_proofs();
 }
 

@@ -102,12 +102,34 @@ TEST(LocalDevices, AreRefusedWhereThereAreNotEnough) {
   EXPECT_TRUE(find({"--workers=1", "--device=cuda", "--emulate=1:2"}, must_not_ask).failure);
 }
 
+Result<Devices> two_without_nccl(const std::string& /*kind*/) {
+  const trainer::DeviceFacts one{"plain", kGib, "this build has no NCCL"};
+  return Devices{one, one};
+}
+
+TEST(LocalDevices, AreReachedByNcclOrNot) {
+  EXPECT_FALSE(find({"--workers=2", "--device=cuda", "--transport=nccl"}, two_gpus).failure);
+  const Found refused = find({"--workers=2", "--device=cuda", "--transport=nccl"}, two_without_nccl);
+  ASSERT_TRUE(refused.failure);
+  EXPECT_EQ(refused.failure->exit_code, ExitCode::kUsage);
+  EXPECT_EQ(refused.failure->error.line(), "--transport=nccl: this build has no NCCL (hint: use host or auto)");
+  const Found any = find({"--workers=2", "--device=cuda"}, two_without_nccl);
+  EXPECT_FALSE(any.failure);
+  EXPECT_THAT(any.events, HasSubstr("event=transport_chosen transport=host reason=\"this build has no NCCL\""));
+  EXPECT_EQ(find({"--workers=2", "--device=cuda", "--transport=host"}, two_without_nccl).events, "");
+  const Found on_cpu = find({"--workers=2", "--transport=nccl"}, must_not_ask);
+  ASSERT_TRUE(on_cpu.failure);
+  EXPECT_THAT(on_cpu.failure->error.message, HasSubstr("this job computes on the CPU"));
+}
+
 TEST(LocalDevices, AreReadFromWhatTheWorkerProgramPrints) {
   const auto devices = parse_device_list(
       "a library "
       "warns\n\n{\"devices\":[{\"name\":\"large\",\"memory_bytes\":5},{\"name\":\"\",\"memory_bytes\":0}]}\n");
   ASSERT_TRUE(devices) << devices.error();
   EXPECT_EQ(*devices, (Devices{{"large", 5}, {"", 0}}));
+  EXPECT_EQ(parse_device_list("{\"devices\":[{\"name\":\"a\",\"memory_bytes\":5}],\"no_nccl\":\"none\"}").value(),
+            (Devices{{"a", 5, "none"}}));
   EXPECT_EQ(parse_device_list("{\"error\":\"no GPU\",\"hint\":\"buy one\"}").error().line(),
             not_found("no GPU", "buy one").line());
   for (const char* text : {"", "\n", "error", "[]", "{}", "{\"devices\":[{}]}", "{\"devices\":7}"}) {

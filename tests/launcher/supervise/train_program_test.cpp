@@ -48,9 +48,8 @@ class TrainProgram : public CommandFiles {
 
   // Four workers that would wait for minutes, once they train.
   std::unique_ptr<RunningProgram> start_long_run(const std::string& timeout = "60") {
-    auto program =
-        std::make_unique<RunningProgram>(small({"--workers=4", "--schedule=amdp", "--depth=4", "--window=4",
-                                                "--emulate=2:4", "--steps=100000", "--timeout=" + timeout, "--json"}));
+    auto program = std::make_unique<RunningProgram>(small({"--workers=4", "--depth=4", "--window=4", "--emulate=2:4",
+                                                           "--steps=100000", "--timeout=" + timeout, "--json"}));
     await_first_update(*program);
     workers_ = program->children();
     EXPECT_EQ(workers_.size(), 4U);
@@ -104,7 +103,7 @@ TEST_F(TrainProgram, TrainsAndTellsHowItWent) {
   EXPECT_LT(*result.number_at("validation_loss"), 4);
   EXPECT_GT(*result.number_at("tokens_per_s"), 0);
   EXPECT_GT(*result.number_at("busy"), 0);
-  EXPECT_EQ(*result.member("plan")->text_at("kind"), "amdp");
+  EXPECT_EQ(*result.member("plan")->text_at("kind"), "clockwork");
   EXPECT_GT(*result.member("memory")->integer_at("peak_bytes"), 0);
 
   const std::string metrics = text_of("run/metrics.jsonl");
@@ -137,10 +136,10 @@ TEST_F(TrainProgram, HasTheSameLossesUnderEverySynchronousPlanWhenReproducible) 
 }
 
 TEST_F(TrainProgram, TracesEmulatedDevices) {
-  const Ended ended = run_program(small({"--workers=4", "--schedule=amdp", "--depth=4", "--emulate=1:2", "--window=8",
-                                         "--steps=5", "--trace=" + path("trace.json")}));
+  const Ended ended = run_program(small({"--workers=4", "--schedule=clockwork", "--depth=4", "--emulate=1:2",
+                                         "--window=8", "--steps=5", "--trace=" + path("trace.json")}));
   ASSERT_EQ(ended.exit_code, 0) << ended.log;
-  EXPECT_THAT(ended.out, HasSubstr("plan       amdp D=4 P=2 W=1, window 8\n"));
+  EXPECT_THAT(ended.out, HasSubstr("plan       clockwork D=4 P=2 W=1, window 8\n"));
   const auto json = storage::parse_json(text_of("trace.json"));
   ASSERT_TRUE(json.ok()) << json.error();
   const auto events = storage::JsonReader(*json).elements_at("traceEvents");
@@ -152,6 +151,24 @@ TEST_F(TrainProgram, TracesEmulatedDevices) {
   }
   EXPECT_EQ(forwards, 5 * 8 * 4);
   EXPECT_FALSE(std::filesystem::exists(path("run/worker-0.ops")));
+}
+
+// Each worker has the weights of another's stage to wait for: 3,000 of them at least, at half a megabyte per second.
+TEST_F(TrainProgram, EmulatesLinksOnWhichAnUpdateTakesItsTime) {
+  const Ended ended =
+      run_program(small({"--workers=4", "--schedule=clockwork", "--depth=4", "--emulate=1:1:1", "--emulate-link=0.004",
+                         "--window=8", "--steps=3", "--trace=" + path("trace.json")}));
+  ASSERT_EQ(ended.exit_code, 0) << ended.log;
+  const auto json = storage::parse_json(text_of("trace.json"));
+  ASSERT_TRUE(json.ok()) << json.error();
+  const auto events = storage::JsonReader(*json).elements_at("traceEvents");
+  int updates = 0;
+  for (const storage::JsonReader& event : *events) {
+    if (!event.has("cat") || *event.text_at("cat") != "update") continue;
+    ++updates;
+    EXPECT_GE(*event.number_at("dur"), 4 * 3000 / 0.5);
+  }
+  EXPECT_EQ(updates, 3 * 4);
 }
 
 TEST_F(TrainProgram, NamesTheWorkerThatWasKilled) {
@@ -225,8 +242,8 @@ TEST_F(TrainProgram, NamesATokenOutsideTheVocabularyThatItMeetsOnTheWay) {
   constexpr std::int64_t kSequence = 16;
   constexpr std::int64_t kPlace = 123 * kSequence + 9;
   const std::string data = file("tokens.bin", uint16_tokens(std::vector<int>(kSamples * kSequence + 1, 299)));
-  RunningProgram program(small({"--workers=4", "--schedule=amdp", "--depth=4", "--window=8", "--steps=100000",
-                                "--seed=7", "--vocabulary=300", "--validation-fraction=0", "--data=" + data}));
+  RunningProgram program(small({"--workers=4", "--depth=4", "--window=8", "--steps=100000", "--seed=7",
+                                "--vocabulary=300", "--validation-fraction=0", "--data=" + data}));
   await_first_update(program);
   // What is there at the start is found at the start, in files of this size.
   std::fstream(data, std::ios::in | std::ios::out | std::ios::binary).seekp(2 * kPlace) << uint16_tokens({300});

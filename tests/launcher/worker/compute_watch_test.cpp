@@ -24,6 +24,7 @@ class TimedStage final : public trainer::StageCompute {
  public:
   TimedStage(Tick& now, Tick length) : now_(now), length_(length) {}
 
+  void select_weights(trainer::WeightSet) override {}
   Result<Output> forward(Position, trainer::Buffer) override {
     now_ += length_;
     return Output{};

@@ -3,10 +3,17 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <string>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "launcher/worker_program.h"
+#include "tests/accelerator/emulated_nccl.h"
 #include "tests/accelerator/fake_device.h"
+#include "tests/accelerator/operators.h"
+#include "trainer/nccl/nccl_api.h"
 #include "trainer/torch/devices.h"
 
 namespace {
@@ -27,13 +34,46 @@ everstep::trainer::DeviceKind fake_devices() {
     return everstep::Result(std::vector<everstep::trainer::DeviceFacts>(count, one));
   };
   kind.torch_name = [](int /*number*/) { return everstep::accelerator::fake_device().str(); };
+  // In a device that takes more for the same things, the factor is larger.
+  kind.bytes_in_use = [](int /*number*/) -> std::optional<std::int64_t> {
+    return static_cast<std::int64_t>(everstep::accelerator::fake_accelerator().device_bytes()) *
+           number_from("FAKE_MEMORY_FACTOR", 1);
+  };
   return kind;
+}
+
+constexpr std::int64_t kNccl = 23007;
+
+everstep::trainer::NcclApi fake_nccl() {
+  everstep::accelerator::EmulatedNcclOptions options;
+  options.version = static_cast<int>(number_from("FAKE_NCCL", kNccl));
+  return everstep::accelerator::emulated_nccl(everstep::accelerator::fake_accelerator(), options);
+}
+
+// FAKE_WRONG_OPERATOR=NAME: that operator writes a wrong bit, always; NAME:FILE once, of all processes that which makes
+// the file.
+void spoil_as_asked() {
+  const char* variable = std::getenv("FAKE_WRONG_OPERATOR");
+  if (variable == nullptr) return;
+  const std::string text = variable;
+  const std::size_t colon = text.find(':');
+  const std::string file = colon == std::string::npos ? "" : text.substr(colon + 1);
+  everstep::accelerator::spoil_operator("everstep::" + text.substr(0, colon), [file] {
+    if (file.empty()) return true;
+    const int made = ::open(file.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    if (made >= 0) ::close(made);
+    return made >= 0;
+  });
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  everstep::accelerator::register_fake_accelerator();
+  everstep::accelerator::Options options;
+  options.hardware_queues = static_cast<int>(number_from("FAKE_QUEUES", 0));
+  everstep::accelerator::register_fake_accelerator(options);
+  spoil_as_asked();
   everstep::trainer::add_device_kind(fake_devices());
+  if (number_from("FAKE_NCCL", kNccl) > 0) everstep::trainer::add_nccl("fake", fake_nccl);
   return static_cast<int>(everstep::launcher::run_worker_program({argv + 1, argv + argc}));
 }

@@ -1,8 +1,9 @@
-// What trainer/torch/torch_stage.h and devices.h declare, without LibTorch: workers that start at once, and train the
-// model of tests/trainer/recovery/mixing_stage.h. All else about them is the product's.
+// What trainer/torch/torch_stage.h, devices.h and operator_probe.h declare, without LibTorch: workers that start at
+// once, and train the model of tests/trainer/recovery/mixing_stage.h. All else about them is the product's.
 
 #include "tests/trainer/recovery/mixing_stage.h"
 #include "trainer/torch/devices.h"
+#include "trainer/torch/operator_probe.h"
 #include "trainer/torch/torch_stage.h"
 
 namespace everstep::trainer {
@@ -40,6 +41,12 @@ Result<std::vector<DeviceFacts>> list_devices(const std::string& /*kind*/) {
 
 std::vector<std::pair<std::string, std::string>> device_provenance(const std::string& /*kind*/, int /*number*/) {
   return {};
+}
+
+std::optional<std::int64_t> device_bytes_in_use(const std::string& /*kind*/, int /*number*/) { return std::nullopt; }
+
+Result<std::vector<OperatorBits>> probe_operators(const std::string& /*kind*/, int /*number*/) {
+  return invalid_argument("this build has no operators", "use cpu");
 }
 
 void prepare_devices() {}

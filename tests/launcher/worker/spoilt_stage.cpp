@@ -48,6 +48,8 @@ class SpoiltStage final : public trainer::StageCompute {
     std::fill_n(not_a_number_.data, not_a_number_.size, std::byte{0xFF});
   }
 
+  void select_weights(trainer::WeightSet set) override { stage_->select_weights(set); }
+
   Result<Output> forward(Position position, trainer::Buffer input) override {
     auto output = stage_->forward(position, std::move(input));
     if (!output || !spoilt_.forward || !is_due(position)) return output;

@@ -92,7 +92,7 @@ class DeviceOfAWorker : public testing::Test {
         ASSERT_TRUE(device) << device.error();
         trainer::TrainHooks own_hooks = hooks(options, mine);
         if (change) change(worker, own_hooks);
-        const auto result = device->train(options, data, transport, own_hooks, worker == 0 ? work : nullptr);
+        const auto result = device->train(options, data, transport, nullptr, own_hooks, worker == 0 ? work : nullptr);
         ASSERT_TRUE(result) << result.error();
         EXPECT_TRUE(transport.close(std::chrono::seconds(20)));
       });

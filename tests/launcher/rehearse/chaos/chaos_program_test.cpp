@@ -86,7 +86,7 @@ TEST_F(Chaos, PromisesHoldWhenAPeerIsHalfOpenAndBytesAreWrong) { expect_all_hold
 // Beside the first generation there is only that of the one who joins, if it comes in time.
 TEST_F(Chaos, NobodyIsEvictedByASplitOfEtcdOrAThinLine) {
   const Ended ended = run({"--schedule=" + file("schedule.txt",
-                                                "workers 2\netcd-servers 3\nkind synchronous\nshape deep\n"
+                                                "workers 2\netcd-servers 3\nkind clockwork\nshape deep\n"
                                                 "0.1 etcd-split for=3.5\n4 thin-line for=6\n")});
   EXPECT_EQ(ended.exit_code, 0) << ended.out << ended.log;
   for (const char* happened : {"etcd-split: etcd-2 is back", "thin-line: begins for joined-0", "thin-line: is over"}) {
@@ -108,7 +108,7 @@ TEST_F(Chaos, AWorkerThatIsCutFromItsPeersCostsFewGenerations) {
 
 TEST_F(Chaos, FaultsBetweenWorkersAreOnTheWayThatTheyTake) {
   for (const std::string fault : {"corrupt", "delay"}) {
-    const std::string schedule = "seed 5\nworkers 2\nkind synchronous\nshape deep\n0.1 " + fault + " for=5\n";
+    const std::string schedule = "seed 5\nworkers 2\nkind clockwork\nshape deep\n0.1 " + fault + " for=5\n";
     const Ended ended = run({"--keep", "--schedule=" + file("schedule.txt", schedule)});
     EXPECT_EQ(ended.exit_code, 0) << ended.out << ended.log;
     for (const char* log : {"out/seed-5/joined-0.log", "out/seed-5/run/worker-0.log"}) {

@@ -7,6 +7,7 @@
 #include "elastic/keys.h"
 #include "elastic/records.h"
 #include "launcher/rehearse/chaos/chaos_job.h"
+#include "launcher/rehearse/chaos/worker_use.h"
 #include "tests/temporary_directory.h"
 
 namespace everstep::launcher::chaos {
@@ -106,6 +107,16 @@ TEST(ChaosChecks, UseMayGrowByTheAllowanceAndNoMore) {
   EXPECT_EQ(uses_too_much("w1", {1101, 13, 7}, first, allowance),
             (std::vector<std::string>{"w1 has 1,101 bytes in memory, at first 1,000",
                                       "w1 has 13 descriptors, at first 10", "w1 has 7 threads, at first 5"}));
+}
+
+TEST(ChaosChecks, ASpareThatTrainsInTheEndMayUseWhatOthersUsedAtFirst) {
+  const Allowance allowance{100, 2, 1};
+  const std::vector<WorkerUse> first{{"spare", {100, 4, 2}}, {"w1", {1000, 10, 5}}};
+  const UseChange grown = use_change(first, {{"spare", {1100, 12, 6}}}, allowance);
+  EXPECT_TRUE(grown.wrong.empty());
+  EXPECT_EQ(grown.text, "a worker has at most 0 to 0 MiB, 10 to 12 descriptors, 5 to 6 threads");
+  EXPECT_EQ(use_change(first, {{"w1", {1000, 10, 5}}, {"spare", {1100, 12, 7}}}, allowance).wrong,
+            std::vector<std::string>{"spare has 7 threads, at first 5"});
 }
 
 TEST(ChaosChecks, KeysOfTheLastGenerationMayStay) {

@@ -78,18 +78,18 @@ TEST(ChaosSchedule, DrawsEveryFaultWithinFiftySeeds) {
   constexpr std::uint64_t kSoon = 50;
   std::set<FaultKind> drawn;
   std::set<int> servers;
-  std::set<std::pair<bool, bool>> plans;
+  std::set<std::pair<JobKind, bool>> plans;
   for (std::uint64_t seed = 0; seed < kSoon; ++seed) {
     const Schedule schedule = make_schedule(seed, everything());
     for (const TimedFault& one : schedule.faults) drawn.insert(one.fault.kind);
     servers.insert(schedule.etcd_servers);
-    plans.emplace(schedule.synchronous, schedule.deep);
+    plans.emplace(schedule.job, schedule.deep);
   }
   for (const FaultForm& form : all_forms()) {
     EXPECT_EQ(drawn.contains(form.kind), form.needs != Needs::kNobody) << form.name;
   }
   EXPECT_EQ(servers, (std::set<int>{1, 3}));
-  EXPECT_EQ(plans.size(), 4U);
+  EXPECT_EQ(plans.size(), 6U);
 }
 
 TEST(ChaosSchedule, DrawsStopsShorterAndLongerThanTheLease) {
@@ -170,7 +170,7 @@ TEST(ChaosSchedule, RefusesWhatItDoesNotUnderstand) {
   EXPECT_EQ(failure_of("2 kill-leader\n1 kill-leader\n"), "line 2: '1': is before the line above");
   EXPECT_EQ(failure_of("soon kill-leader\n"), "line 1: 'soon': expected seconds from 0 to 3600");
   EXPECT_EQ(failure_of("etcd-servers 2\n"), "line 1: '2': expected 1 or 3 etcd servers");
-  EXPECT_EQ(failure_of("kind fast\n"), "line 1: 'fast': expected synchronous or amdp");
+  EXPECT_EQ(failure_of("kind fast\n"), "line 1: 'fast': expected clockwork, amdp or synchronous");
 }
 
 }  // namespace

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "launcher/doctor/check.h"
+#include "launcher/rehearse/chaos/run.h"
+
+// From figures to checks. Answers are those of launcher/worker/doctor; kInternal: this is none.
+namespace everstep::launcher::doctor {
+
+// How far a gradient and a loss may be off, relatively.
+inline constexpr double kFp32OnDevice = 1e-4;     // from the CPU's: other orders of sums
+inline constexpr double kBf16OnDevice = 0.03;     // the same, and other roundings in between
+inline constexpr double kFp32Differences = 0.01;  // from differences of the loss
+inline constexpr double kBf16FromFp32 = 0.03;
+
+// Less than that is no speed of a link that works.
+inline constexpr double kSlowestLink = 0.05;  // GB/s
+
+inline constexpr double kLeastSpeed = 0.5;  // of the prediction
+inline constexpr double kMemoryTolerance = 0.25;
+inline constexpr std::int64_t kMemoryNoise = std::int64_t{64} << 20;  // that no prediction knows of
+
+Result<Check> judge_operators(const storage::Json& answer);
+
+// One for each family and precision.
+Result<std::vector<Check>> judge_blocks(const storage::Json& answer);
+
+// One for each kind of link, with the figures of its slowest pair.
+Result<std::vector<Check>> judge_links(const storage::Json& answer);
+
+// Two runs with the same options.
+struct ComparedRuns {
+  std::uint64_t tensors = 0;  // of the last checkpoint, in either
+  std::vector<std::string> different{};
+};
+Check judge_bits(const ComparedRuns& runs);
+
+Check judge_memory(std::int64_t taken, std::int64_t predicted);
+Check judge_speed(double tokens_per_s, double predicted);
+
+// A job that lost a worker. `again` says who trains again, and after how long; nothing: nobody does.
+Check judge_recovery(const chaos::RunReport& report, const std::optional<std::string>& again);
+
+}  // namespace everstep::launcher::doctor

@@ -1,0 +1,168 @@
+#include "launcher/doctor/judgement.h"
+
+#include <gmock/gmock.h>
+
+namespace everstep::launcher::doctor {
+namespace {
+
+using storage::Json;
+using testing::HasSubstr;
+
+Json parsed(const std::string& text) {
+  auto json = storage::parse_json(text);
+  EXPECT_TRUE(json.ok()) << text;
+  return json.ok() ? *json : Json();
+}
+
+void expect_failed(const Check& check, const std::string& reason) {
+  EXPECT_EQ(check.health, Health::kFailed) << check.figure;
+  EXPECT_THAT(check.reason, HasSubstr(reason));
+}
+
+Json operators(const std::string& on_cpu, const std::string& on_device = "") {
+  const auto list = [](const std::string& bits) {
+    return R"([{"name": "gelu_", "bits": ")" + bits + R"(", "known": "a1"}, )" +
+           R"({"name": "swap_", "bits": "b2", "known": "b2"}])";
+  };
+  return parsed(R"({"cpu": )" + list(on_cpu) + (on_device.empty() ? "" : R"(, "device": )" + list(on_device)) + "}");
+}
+
+TEST(DoctorsOperators, PassWithKnownBitsOnTheCpuAndTheSameOnADevice) {
+  EXPECT_EQ(judge_operators(operators("a1"))->health, Health::kPassed);
+  const auto on_device = judge_operators(operators("a1", "a1"));
+  EXPECT_EQ(on_device->health, Health::kPassed);
+  EXPECT_EQ(on_device->figure, "2 operators, equal bits");
+}
+
+TEST(DoctorsOperators, FailByNameWhereTheirBitsDiffer) {
+  expect_failed(*judge_operators(operators("a3")), "on the CPU these have other bits than they should: gelu_");
+  expect_failed(*judge_operators(operators("a1", "a3")), "on the device these have other bits than on the CPU: gelu_");
+  expect_failed(*judge_operators(parsed(R"({"cpu": []})")), "there is none");
+  expect_failed(*judge_operators(parsed(R"({"cpu": [{"name": "a", "bits": "1", "known": "1"}], "device": []})")),
+                "has not run all");
+}
+
+Json block(const std::string& precision, const std::string& against, const std::string& distance,
+           const std::string& repeats = "true", const std::string& finite = "true") {
+  return parsed(R"({"blocks": [{"family": "gpt", "precision": ")" + precision + R"(", "against": ")" + against +
+                R"(", "distance": )" + distance + R"(, "loss": 6, "expected_loss": 6, "repeats": )" + repeats +
+                R"(, "finite": )" + finite + "}]}");
+}
+
+Check only_block(const Json& answer) {
+  const auto checks = judge_blocks(answer);
+  EXPECT_TRUE(checks.ok() && checks->size() == 1);
+  return checks->front();
+}
+
+TEST(DoctorsBlocks, MayBeOffByWhatTheirPrecisionCosts) {
+  EXPECT_EQ(only_block(block("fp32", "cpu", "0.00009")).health, Health::kPassed);
+  expect_failed(only_block(block("fp32", "cpu", "0.00011")), "off the CPU");
+  EXPECT_EQ(only_block(block("bf16", "cpu", "0.029")).health, Health::kPassed);
+  expect_failed(only_block(block("bf16", "cpu", "0.031")), "0.031 off the CPU, which is more than 0.03");
+  EXPECT_EQ(only_block(block("fp32", "differences", "0.0099")).health, Health::kPassed);
+  expect_failed(only_block(block("fp32", "differences", "0.0101")), "off differences of the loss");
+  EXPECT_EQ(only_block(block("bf16", "fp32", "0.029")).health, Health::kPassed);
+  expect_failed(only_block(block("bf16", "fp32", "0.031")), "off fp32");
+}
+
+TEST(DoctorsBlocks, FailIfBitsDoNotRepeatOrNothingIsFinite) {
+  const Check differs = only_block(block("bf16", "cpu", "0.001", "false"));
+  expect_failed(differs, "a second time it has other bits");
+  EXPECT_EQ(differs.name, "block gpt bf16");
+  expect_failed(only_block(block("bf16", "cpu", "null", "true", "false")), "not finite");
+  expect_failed(only_block(block("bf16", "cpu", "null")), "no number off the CPU");
+}
+
+Json links(const std::string& of_second) {
+  return parsed(R"({"links": [
+    {"kind": "unix", "from": "cuda:0", "to": "cuda:1", "gb_per_s": 5.5, "latency_us": 20, "intact": true},
+    {"kind": "unix", "from": "cuda:1", "to": "cuda:0", )" +
+                of_second + R"(}],
+    "not_checked": [{"kind": "nccl", "reason": "this build has no NCCL"}],
+    "failed": [{"kind": "tls", "from": "cuda:0", "to": "cuda:1", "reason": "no certificate"}]})");
+}
+
+TEST(DoctorsLinks, HaveTheFiguresOfTheSlowestPair) {
+  const auto checks = judge_links(links(R"("gb_per_s": 2.25, "latency_us": 31.4, "intact": true)"));
+  ASSERT_EQ(checks->size(), 3U);
+  EXPECT_EQ((*checks)[0].health, Health::kPassed);
+  EXPECT_EQ((*checks)[0].figure, "2.25 GB/s, 31 us, the slowest of 2");
+  expect_failed((*checks)[1], "no certificate");
+  EXPECT_EQ((*checks)[2].health, Health::kNotChecked);
+  EXPECT_EQ((*checks)[2].reason, "this build has no NCCL");
+}
+
+TEST(DoctorsLinks, FailByPairIfTheyAreSlowOrBytesAreWrong) {
+  const auto slow = judge_links(links(R"("gb_per_s": 0.04, "latency_us": 31, "intact": true)"));
+  expect_failed(slow->front(), "from cuda:1 to cuda:0 0.040 GB/s");
+  const auto wrong = judge_links(links(R"("gb_per_s": 5, "latency_us": 31, "intact": false)"));
+  expect_failed(wrong->front(), "from cuda:1 to cuda:0 other bytes come than were sent");
+}
+
+TEST(DoctorsAnswers, ThatSaySomethingElseAreRefused) {
+  for (const char* text : {"{}", R"({"cpu": [{"name": "gelu_"}], "blocks": [{}], "links": [{"kind": "unix"}]})"}) {
+    EXPECT_FALSE(judge_operators(parsed(text)).ok());
+    EXPECT_FALSE(judge_blocks(parsed(text)).ok());
+    EXPECT_FALSE(judge_links(parsed(text)).ok());
+  }
+}
+
+TEST(DoctorsRuns, PassOnlyIfAllTensorsAreEqual) {
+  EXPECT_EQ(judge_bits({.tensors = 1200}).figure, "1,200 of 1,200 tensors equal");
+  EXPECT_EQ(judge_bits({.tensors = 1200}).health, Health::kPassed);
+  expect_failed(judge_bits({.tensors = 12, .different = {"wte", "wpe", "h.0", "h.1"}}),
+                "4 differ in some bit, such as wte, wpe, h.0");
+  expect_failed(judge_bits({}), "nothing to compare");
+}
+
+TEST(DoctorsMemory, MayBeOffByAQuarterOrByWhatIsNoise) {
+  constexpr std::int64_t kGib = std::int64_t{1} << 30;
+  EXPECT_EQ(judge_memory(5 * kGib, 4 * kGib).health, Health::kPassed);
+  expect_failed(judge_memory(5 * kGib + 1, 4 * kGib), "5120 MiB were taken on the fullest worker");
+  expect_failed(judge_memory(3 * kGib - 1, 4 * kGib), "the planner reckons with 4096 MiB");
+  EXPECT_EQ(judge_memory(kMemoryNoise + 100, 100).health, Health::kPassed);
+  expect_failed(judge_memory(0, 100), "nobody said");
+}
+
+TEST(DoctorsThroughput, IsAtLeastHalfOfThePrediction) {
+  EXPECT_EQ(judge_speed(5000, 10000).health, Health::kPassed);
+  EXPECT_EQ(judge_speed(20000, 10000).health, Health::kPassed);
+  expect_failed(judge_speed(4900, 10000), "0.49 of the speed");
+  expect_failed(judge_speed(4900, 0), "0.00 of the speed");
+}
+
+chaos::RunReport recovered() {
+  chaos::RunReport report;
+  report.findings = {{chaos::Promise::kLive, true, "a new checkpoint after 0.3 s"},
+                     {chaos::Promise::kOnce, true, "each minibatch once"},
+                     {chaos::Promise::kBits, true, "all bits equal"},
+                     {chaos::Promise::kBound, true, "as it should be"}};
+  return report;
+}
+
+TEST(DoctorsRecovery, PassesIfThePromisesHold) {
+  const Check check = judge_recovery(recovered(), "trains again after 0.21s");
+  EXPECT_EQ(check.health, Health::kPassed);
+  EXPECT_EQ(check.figure, "trains again after 0.21s");
+}
+
+TEST(DoctorsRecovery, FailsWithEachPromiseThatIsBroken) {
+  for (std::size_t broken = 0; broken < 3; ++broken) {
+    chaos::RunReport report = recovered();
+    report.findings[broken].holds = false;
+    report.findings[broken].text = "no two new checkpoints";
+    expect_failed(judge_recovery(report, "0.21s"), ": no two new checkpoints");
+  }
+  expect_failed(judge_recovery(recovered(), std::nullopt), "no generation without the killed worker began");
+  expect_failed(judge_recovery({}, "0.21s"), "nothing was found out");
+}
+
+TEST(DoctorsRecovery, TellsWhatIsLeftOverAndDoesNotJudgeIt) {
+  chaos::RunReport report = recovered();
+  report.findings[3].holds = false;
+  EXPECT_EQ(judge_recovery(report, "0.21s").health, Health::kPassed);
+}
+
+}  // namespace
+}  // namespace everstep::launcher::doctor
