@@ -11,6 +11,9 @@ if(EVERSTEP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
     CCACHE_SLOPPINESS=pch_defines,time_macros ${EVERSTEP_CCACHE})
 endif()
+# Sources that are compiled as one are included by their full paths; __FILE__ must not differ between two clones. Checks
+# and tests then name files from the root.
+add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 
 # lld links in a fifth of the time.
 find_program(EVERSTEP_LLD ld.lld)

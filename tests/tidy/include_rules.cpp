@@ -24,7 +24,7 @@ const std::vector<Home>& homes() {
       {{"ATen/", "c10/", "torch/"},
        {"trainer/torch/", "trainer/cuda/", "tests/accelerator/", "tests/cuda_runtime/", "tests/toolchain/"}},
       {{"xxh"}, {"trainer/xxhash/"}},
-      {{"cpuid.h"}, {"trainer/torch/"}},
+      {{"cpuid.h", "immintrin.h"}, {"trainer/torch/"}},
       {{"cublas", "cuda", "nccl.h"}, {"trainer/cuda/", "trainer/nccl/", "tests/cuda_runtime/"}},
       {{"cxxopts.hpp"}, {"launcher/cli/options.cpp"}},
       {{"fmt/", "httplib.h", "prometheus/", "spdlog/", "yaml-cpp/"}, {"launcher/"}},

@@ -78,7 +78,8 @@ std::vector<Room> rooms_of_launcher() {
            {"launcher/proof", and_also(looks, {"launcher/worker", "launcher/checkpoint"})},
            {"launcher/rehearse/chaos", sees_all},
            {"launcher/rehearse/trace", sees_all},
-           {"launcher/commands", and_also(sees_all, rehearsals)},
+           {"launcher/doctor", and_also(sees_all, {"launcher/rehearse/chaos"})},
+           {"launcher/commands", and_also(and_also(sees_all, rehearsals), {"launcher/doctor"})},
            {"launcher", and_also(and_also(sees_all, rehearsals), {"launcher/commands"})},
        }) {
     table.push_back({name, RoomKind::kShell, may_include});
