@@ -90,7 +90,8 @@ function(everstep_program name)
 endfunction()
 
 function(everstep_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "CORE;SEPARATE" "TIMEOUT;SHARDS;PROGRAM;HEADERS_OF" "SOURCES;DEPENDS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg
+    "CORE;VALUES;SEPARATE" "TIMEOUT;SHARDS;PROGRAM;HEADERS_OF" "SOURCES;DEPENDS;LABELS")
   list(LENGTH arg_LABELS label_count)
   if(NOT label_count EQUAL 1) # gtest_discover_tests of CMake 3.25 would silently take the second for a property
     message(FATAL_ERROR "the test ${name} has ${label_count} labels (hint: give the one that names its level)")
@@ -108,7 +109,13 @@ function(everstep_test name)
     set(arg_HEADERS_OF everstep_test_headers)
   endif()
   target_precompile_headers(${name} REUSE_FROM ${arg_HEADERS_OF})
+  set(is_run_elsewhere OFF)
   if(arg_CORE AND NOT EVERSTEP_CORE_TESTS)
+    set(is_run_elsewhere ON)
+  elseif(arg_VALUES AND EVERSTEP_SANITIZE AND NOT EVERSTEP_SANITIZE_ALL)
+    set(is_run_elsewhere ON)
+  endif()
+  if(is_run_elsewhere)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
     return()
   endif()
@@ -156,6 +163,12 @@ endfunction()
 # Under the sanitizers a test of the core finds more than without them. Who runs those presets too need not run it twice.
 macro(everstep_core_test name)
   everstep_test(${name} ${ARGN} CORE)
+endmacro()
+
+# Tests of code that computes with plain values, without buffers, threads or descriptors. CI runs them without sanitizers,
+# which see that code in the simulator's tests and the trainer's; at night they see these too (EVERSTEP_SANITIZE_ALL).
+macro(everstep_value_test name)
+  everstep_test(${name} ${ARGN} VALUES)
 endmacro()
 
 function(everstep_bench name)
