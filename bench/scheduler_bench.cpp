@@ -24,6 +24,7 @@ std::vector<WorkerInfo> workers(int count) {
 PlanOptions wishes(int count, bool clockwork) {
   PlanOptions options;
   options.clockwork = clockwork;
+  if (clockwork) options.provisional = ProvisionalWish::kAuto;  // as everstep train asks for it
   options.window = 4 * count;
   options.hardware.memory_bytes = std::int64_t{80} << 30;
   return options;

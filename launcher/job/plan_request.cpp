@@ -313,7 +313,7 @@ std::vector<OptionSpec> wish_options() {
       {.name = "synchronous", .help = "No minibatch may meet two weight versions", .on_resume = OnResume::kMayChange},
       {.name = "provisional",
        .value_name = "WHEN",
-       .default_text = "off",
+       .default_text = "auto",
        .help =
            "amdp and clockwork: what a window runs before the update of the one before reads not the old weights, but "
            "those that its gradients so far would make; costs memory for one more copy of the weights and of the "
@@ -352,9 +352,12 @@ PlanRequest read_plan_request(const Config& config, const Device& device, int mo
     reader.refuse("provisional", "a synchronous schedule has no window that begins before the update of the one before",
                   "use --schedule=clockwork or --schedule=amdp");
   }
-  if (request.stash && request.wishes.provisional != scheduler::ProvisionalWish::kOff) {
-    reader.refuse("provisional", "does not go with --stash, which keeps the old weights for the same minibatches",
-                  "leave one of the two out");
+  if (request.stash) {
+    if (request.wishes.provisional == scheduler::ProvisionalWish::kOn) {
+      reader.refuse("provisional", "does not go with --stash, which keeps the old weights for the same minibatches",
+                    "leave one of the two out");
+    }
+    request.wishes.provisional = scheduler::ProvisionalWish::kOff;
   }
   failure = reader.failure();
   if (const Status checked = check(request.model); !failure && !checked) failure = Failure(checked.error());

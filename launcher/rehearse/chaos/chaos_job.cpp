@@ -63,6 +63,7 @@ std::vector<std::string> train_words(const Schedule& schedule, const JobOrder& o
                                  std::string("--job=") + kJobName};
   const bool is_synchronous = schedule.job == JobKind::kSynchronous;
   words.emplace_back(is_synchronous ? "--synchronous" : "--schedule=" + std::string(to_string(schedule.job)));
+  if (schedule.job == JobKind::kAmdp || schedule.job == JobKind::kClockwork) words.emplace_back("--provisional=on");
   if (order.tcp_only) words.emplace_back("--wire=tcp");
   if (order.etcd_is_far) words.emplace_back("--etcd-plain-text");
   if (!schedule.deep) return words;

@@ -1,5 +1,7 @@
 // Jobs whose workers run clockwork, and what may happen to them.
 #include <csignal>
+#include <functional>
+#include <set>
 
 #include <gmock/gmock.h>
 
@@ -9,6 +11,7 @@ namespace everstep::launcher {
 namespace {
 
 using testing::Contains;
+using testing::IsSupersetOf;
 
 class ElasticClockwork : public ElasticJob {
  protected:
@@ -58,6 +61,34 @@ TEST_F(ElasticClockwork, GoesOnFromCutsInsideWindowsAndUnderAnotherSchedule) {
   ASSERT_TRUE(trains_with(4));
   ASSERT_TRUE(goes_on());
   expect_stop();
+  expect_proofs();
+}
+
+// Workers join, leave and die, the leader too; the ledger tells which windows began on provisional weights.
+TEST_F(ElasticClockwork, ReplaysTenChangesOfWorkersThatMakeProvisionalWeights) {
+  ASSERT_TRUE(starts(4, {"--provisional=on", "--window=16", "--shapes=2=2x1,3=3x1,4=4x1,5=5x1,6=3x2,8=8x1"}));
+  int changes = 0;
+  const auto expect_change = [&](int workers, const std::function<void()>& change) {
+    const int before = generation();
+    change();
+    ASSERT_TRUE(trains_with(workers, before));
+    ASSERT_TRUE(goes_on(10));
+    ++changes;
+  };
+  for (const int workers : {8, 6, 3, 5, 2, 4}) {
+    ASSERT_NO_FATAL_FAILURE(expect_change(workers, [&] { scale(workers); }));
+  }
+  ASSERT_NO_FATAL_FAILURE(expect_change(3, [&] { ::kill(worker(leader()), SIGKILL); }));
+  ASSERT_NO_FATAL_FAILURE(expect_change(4, [&] { add_worker("another"); }));
+  ASSERT_NO_FATAL_FAILURE(expect_change(3, [&] { ::kill(worker(leader()), SIGTERM); }));
+  ASSERT_NO_FATAL_FAILURE(expect_change(2, [&] { ::kill(worker(leader()), SIGKILL); }));
+  EXPECT_EQ(changes, 10);
+  expect_stop();
+  std::set<std::string> shapes;  // of plans that make provisional weights
+  for (const Stretch& one : stretches()) {
+    if (one.plan.find(" provisional=") != std::string::npos) shapes.insert(one.plan.substr(0, one.plan.find(" M=")));
+  }
+  EXPECT_THAT(shapes, IsSupersetOf({"clockwork D=8 P=4 W=1", "clockwork D=3 P=1 W=2", "clockwork D=5 P=1 W=1"}));
   expect_proofs();
 }
 
