@@ -43,7 +43,6 @@ void Process::start() {
   last_id_.reset();
   computing_since = -1;
   ailments.hangs = false;
-  ailments.slowness = 1;
   world_.tell(name_, [] { return "starts"; });
   // Loads code and data before it is a member.
   later(world_.dice().between(50, 400) * kMillisecond, [this] { begin_incarnation(); });

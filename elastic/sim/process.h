@@ -21,7 +21,6 @@ class World;
 struct Ailments {
   bool hangs = false;  // in the next op that it computes
   Tick cut_from_store_until = 0;
-  int slowness = 1;
   Tick wall_clock_error = 0;  // which nothing may depend on
 };
 

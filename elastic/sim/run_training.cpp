@@ -21,7 +21,7 @@ void Run::start_round() {
   process.computing_since = process.world().now();
   process.world().traps.reached(Point::kRound, process);
   if (process.ailments.hangs) return;
-  const Tick base = process.world().job.round_time * process.ailments.slowness;
+  const Tick base = process.world().job.round_time;
   later(base / 2 + process.world().dice().below(base), [this] { finish_round(); });
 }
 
