@@ -141,7 +141,7 @@ struct GenerationRecord {
 std::string to_text(const GenerationRecord& generation);
 Result<GenerationRecord> parse_generation(std::string_view text);
 
-// Asks the workers of the present generation to stop.
+// Asks the workers of the present generation to stop. In names of stops, round means a super-round of the run.
 struct DrainRecord {
   Attempt attempt{};           // of the generation that is to stop
   bool inside_window = false;  // at a super-round, because a window takes too long; else at the window's end

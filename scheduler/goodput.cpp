@@ -30,9 +30,9 @@ std::vector<Stretch> stretches_of(const MembershipTrace& trace, std::int64_t cos
   return stretches;
 }
 
-class Simulation {
+class GoodputCount {
  public:
-  Simulation(const GoodputOptions& options, const RateOfWorkers& rate_of_workers)
+  GoodputCount(const GoodputOptions& options, const RateOfWorkers& rate_of_workers)
       : options_(options), rate_of_workers_(rate_of_workers) {}
 
   void add(const Stretch& stretch) {
@@ -95,8 +95,8 @@ class Simulation {
 
 }  // namespace
 
-Goodput simulate_goodput(const MembershipTrace& trace, const GoodputOptions& options,
-                         const RateOfWorkers& rate_of_workers) {
+Goodput predict_goodput(const MembershipTrace& trace, const GoodputOptions& options,
+                        const RateOfWorkers& rate_of_workers) {
   EVERSTEP_CHECK(options.cost_per_change_ms >= 0 && options.samples >= 0 && trace.duration_ms > 0,
                  "nothing to simulate");
   // More slices than milliseconds would be empty ones.
@@ -105,21 +105,21 @@ Goodput simulate_goodput(const MembershipTrace& trace, const GoodputOptions& opt
     if (sample >= samples) return trace.duration_ms;
     return trace.duration_ms / samples * sample + trace.duration_ms % samples * sample / samples;
   };
-  Simulation simulation(options, rate_of_workers);
+  GoodputCount count(options, rate_of_workers);
   std::int64_t sample = 0;
   for (Stretch rest : stretches_of(trace, options.cost_per_change_ms)) {
     while (rest.begin_ms < rest.end_ms) {
       Stretch part = rest;
       part.end_ms = std::min(rest.end_ms, boundary(sample + 1));
-      simulation.add(part);
+      count.add(part);
       rest.begin_ms = part.end_ms;
       if (sample < samples && part.end_ms == boundary(sample + 1)) {
-        simulation.end_sample(static_cast<double>(boundary(sample)) / 1000, static_cast<double>(part.end_ms) / 1000);
+        count.end_sample(static_cast<double>(boundary(sample)) / 1000, static_cast<double>(part.end_ms) / 1000);
         ++sample;
       }
     }
   }
-  return std::move(simulation).finish(trace);
+  return std::move(count).finish(trace);
 }
 
 }  // namespace everstep::scheduler

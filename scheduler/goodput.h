@@ -61,7 +61,7 @@ struct Goodput {
 // Actual: the same, but after each change of membership nothing is done for the cost of a change, and a change in that
 // time starts it anew; no work is redone. Every change costs, also one that only adds or takes a spare: the estimate is
 // on the safe side. The start is no change.
-Goodput simulate_goodput(const MembershipTrace& trace, const GoodputOptions& options,
-                         const RateOfWorkers& rate_of_workers);
+Goodput predict_goodput(const MembershipTrace& trace, const GoodputOptions& options,
+                        const RateOfWorkers& rate_of_workers);
 
 }  // namespace everstep::scheduler

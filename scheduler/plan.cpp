@@ -10,7 +10,7 @@ namespace everstep::scheduler {
 namespace {
 
 // What a worker has in memory, per block.
-struct Holdings {
+struct PlacedBlocks {
   std::vector<bool> weights;
   std::vector<bool> owner_state;
 };
@@ -19,39 +19,40 @@ void add_stage(std::vector<bool>& blocks, const Cuts& cuts, int stage) {
   std::fill(blocks.begin() + cuts[stage], blocks.begin() + cuts[stage + 1], true);
 }
 
-Holdings holdings_of_device(const Plan& plan, const Placement& placement, int device) {
+PlacedBlocks placed_on_device(const Plan& plan, const Placement& placement, int device) {
   const auto blocks = static_cast<std::size_t>(plan.cuts.back());
-  Holdings holdings{std::vector<bool>(blocks), std::vector<bool>(blocks)};
+  PlacedBlocks placed{std::vector<bool>(blocks), std::vector<bool>(blocks)};
   for (const int stage : placement.stages_on(device)) {
-    add_stage(holdings.weights, plan.cuts, stage);
-    if (placement.owner_of(stage) == device) add_stage(holdings.owner_state, plan.cuts, stage);
+    add_stage(placed.weights, plan.cuts, stage);
+    if (placement.owner_of(stage) == device) add_stage(placed.owner_state, plan.cuts, stage);
   }
-  return holdings;
+  return placed;
 }
 
-std::vector<Holdings> holdings_by_device(const Plan& plan) {
+std::vector<PlacedBlocks> placed_by_device(const Plan& plan) {
   const Placement placement = placement_of(plan);
-  std::vector<Holdings> devices;
-  for (int device = 0; device < plan.depth; ++device) devices.push_back(holdings_of_device(plan, placement, device));
+  std::vector<PlacedBlocks> devices;
+  for (int device = 0; device < plan.depth; ++device) devices.push_back(placed_on_device(plan, placement, device));
   return devices;
 }
 
-std::map<WorkerId, Holdings> holdings_by_worker(const Plan& plan) {
-  const std::vector<Holdings> devices = holdings_by_device(plan);
-  std::map<WorkerId, Holdings> workers;
+std::map<WorkerId, PlacedBlocks> placed_by_worker(const Plan& plan) {
+  const std::vector<PlacedBlocks> devices = placed_by_device(plan);
+  std::map<WorkerId, PlacedBlocks> workers;
   for (std::size_t i = 0; i < plan.workers.size(); ++i) workers[plan.workers[i]] = devices[i % plan.depth];
-  const Holdings nothing{std::vector<bool>(plan.cuts.back()), std::vector<bool>(plan.cuts.back())};
+  const PlacedBlocks nothing{std::vector<bool>(plan.cuts.back()), std::vector<bool>(plan.cuts.back())};
   for (std::size_t stage = 0; stage < plan.guards.size(); ++stage) {
     for (const WorkerId& guard : plan.guards[stage]) {
-      Holdings& holdings = workers.try_emplace(guard, nothing).first->second;
-      add_stage(holdings.owner_state, plan.cuts, static_cast<int>(stage));
+      PlacedBlocks& placed = workers.try_emplace(guard, nothing).first->second;
+      add_stage(placed.owner_state, plan.cuts, static_cast<int>(stage));
     }
   }
   return workers;
 }
 
 // Bytes of `wanted` that `held` has (or lacks). Owner state contains the weights.
-std::int64_t overlap_bytes(const ModelProfile& profile, const Holdings& wanted, const Holdings& held, bool lacking) {
+std::int64_t overlap_bytes(const ModelProfile& profile, const PlacedBlocks& wanted, const PlacedBlocks& held,
+                           bool lacking) {
   std::int64_t bytes = 0;
   for (std::size_t block = 0; block < profile.blocks.size(); ++block) {
     const std::int64_t parameters = profile.blocks[block].parameters;
@@ -71,8 +72,8 @@ struct Saving {
 };
 
 std::vector<Saving> savings(const ModelProfile& profile, const Plan& previous, const Plan& plan) {
-  const std::vector<Holdings> before = holdings_by_device(previous);
-  const std::vector<Holdings> after = holdings_by_device(plan);
+  const std::vector<PlacedBlocks> before = placed_by_device(previous);
+  const std::vector<PlacedBlocks> after = placed_by_device(plan);
   std::vector<Saving> all;
   for (int from = 0; from < previous.depth; ++from) {
     for (int to = 0; to < plan.depth; ++to) {
@@ -234,11 +235,11 @@ void seat_workers(Plan& plan, const ModelProfile& profile, const std::vector<Wor
 }
 
 std::int64_t moved_bytes(const ModelProfile& profile, const Plan* previous, const Plan& next) {
-  const Holdings nothing{std::vector<bool>(next.cuts.back()), std::vector<bool>(next.cuts.back())};
-  const std::map<WorkerId, Holdings> before =
-      previous != nullptr ? holdings_by_worker(*previous) : std::map<WorkerId, Holdings>{};
+  const PlacedBlocks nothing{std::vector<bool>(next.cuts.back()), std::vector<bool>(next.cuts.back())};
+  const std::map<WorkerId, PlacedBlocks> before =
+      previous != nullptr ? placed_by_worker(*previous) : std::map<WorkerId, PlacedBlocks>{};
   std::int64_t bytes = 0;
-  for (const auto& [worker, wanted] : holdings_by_worker(next)) {
+  for (const auto& [worker, wanted] : placed_by_worker(next)) {
     const auto held = before.find(worker);
     bytes += overlap_bytes(profile, wanted, held == before.end() ? nothing : held->second, true);
   }

@@ -53,14 +53,14 @@ std::vector<std::string> asked_for_help(const std::vector<std::string>& args) {
 }
 
 // `everstep checkpoint` without a part: --help, or a mistake.
-Outcome run_group(const Command& group, const std::vector<std::string>& args, Streams& streams) {
-  const auto parsed = parse_args({.name = group.spec.name}, args);
+Outcome run_family(const Command& family, const std::vector<std::string>& args, Streams& streams) {
+  const auto parsed = parse_args({.name = family.spec.name}, args);
   if (!parsed) return usage(parsed.error());
-  const std::string name = "everstep " + group.spec.name;
+  const std::string name = "everstep " + family.spec.name;
   if (!parsed->help) {
     return usage(invalid_argument("a command is missing after " + name, name + " --help lists the commands"));
   }
-  streams.out << group_help(group.spec, specs_of(group.parts), help_columns(streams));
+  streams.out << family_help(family.spec, specs_of(family.parts), help_columns(streams));
   return {};
 }
 
@@ -140,7 +140,7 @@ Outcome find_and_run(const std::vector<Command>& commands, const Invocation& giv
   const Command* command = find_command(commands, args[0]);
   if (command == nullptr) return unknown_command(commands, args[0], "everstep");
   if (command->parts.empty()) return run_command(*command, 1, commands, invocation, streams);
-  if (!is_name(1)) return run_group(*command, {args.begin() + 1, args.end()}, streams);
+  if (!is_name(1)) return run_family(*command, {args.begin() + 1, args.end()}, streams);
   const std::string whole = args[0] + " " + args[1];
   const Command* part = find_command(command->parts, whole);
   if (part == nullptr) return unknown_command(command->parts, whole, "everstep " + args[0]);

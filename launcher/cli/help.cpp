@@ -129,12 +129,12 @@ std::string command_help(const CommandSpec& spec, std::size_t columns) {
   return text + "\n" + examples(spec);
 }
 
-std::string group_help(const CommandSpec& group, const std::vector<CommandSpec>& commands, std::size_t columns) {
-  const std::string name = "everstep " + group.name;
-  return "usage: " + name + " <command> [--name=value ...]\n\n" + paragraphs(group.text, columns) + "\ncommands:\n" +
+std::string family_help(const CommandSpec& family, const std::vector<CommandSpec>& commands, std::size_t columns) {
+  const std::string name = "everstep " + family.name;
+  return "usage: " + name + " <command> [--name=value ...]\n\n" + paragraphs(family.text, columns) + "\ncommands:\n" +
          list(summaries(commands), columns) + "\noptions:\n" +
          list({{"-h, --help", "print this text; after a command, what the command takes"}}, columns) + "\n" +
-         examples(group);
+         examples(family);
 }
 
 std::string program_help(const std::vector<CommandSpec>& commands, std::size_t columns) {

@@ -17,8 +17,8 @@ std::string command_help(const CommandSpec& spec, std::size_t columns = kHelpCol
 // What `everstep --help` prints: usage, one line for each command, and the exit codes.
 std::string program_help(const std::vector<CommandSpec>& commands, std::size_t columns = kHelpColumns);
 
-// What `everstep <group> --help` prints: usage, the group's text, one line for each of its commands, and examples.
-std::string group_help(const CommandSpec& group, const std::vector<CommandSpec>& commands,
-                       std::size_t columns = kHelpColumns);
+// What `everstep <family> --help` prints: usage, the family's text, one line for each of its commands, and examples.
+std::string family_help(const CommandSpec& family, const std::vector<CommandSpec>& commands,
+                        std::size_t columns = kHelpColumns);
 
 }  // namespace everstep::launcher

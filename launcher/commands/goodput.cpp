@@ -75,7 +75,7 @@ Request read_request(const Config& config, Outcome& failure) {
   return request;
 }
 
-// Plans for each number of workers once, however many simulations ask.
+// Plans for each number of workers once, however many predictions ask.
 class Rates {
  public:
   explicit Rates(const PlanningInput& planning) : planning_(planning) {}
@@ -102,7 +102,7 @@ class Rates {
   std::optional<Error> failure_;
 };
 
-struct Simulated {
+struct GoodputRun {
   double cost = 0;
   Goodput goodput;
 };
@@ -117,7 +117,7 @@ std::string trace_line(const MembershipTrace& trace) {
 
 std::string cost_text(double seconds) { return number_text(seconds, 3); }
 
-Table cost_table(const Request& request, const std::vector<Simulated>& runs) {
+Table cost_table(const Request& request, const std::vector<GoodputRun>& runs) {
   Table table;
   table.columns = {{"s per change", Align::kRight}, {"goodput", Align::kRight}, {"stalled h", Align::kRight},
                    {"of the time", Align::kRight},  {"changes", Align::kRight}, {"minibatches", Align::kRight},
@@ -140,7 +140,7 @@ Table plan_table(const Goodput& goodput) {
   return table;
 }
 
-void print_people(const Request& request, const std::vector<Simulated>& runs, Streams& streams) {
+void print_people(const Request& request, const std::vector<GoodputRun>& runs, Streams& streams) {
   std::ostream& out = streams.out;
   out << "trace      " << request.path << "\n           " << trace_line(request.trace) << "\n";
   if (request.trace.overruled_lines > 0) {
@@ -151,7 +151,7 @@ void print_people(const Request& request, const std::vector<Simulated>& runs, St
       << to_text(plan_table(runs.front().goodput), streams.out_columns);
 }
 
-Json to_json(const Request& request, const std::vector<Simulated>& runs) {
+Json to_json(const Request& request, const std::vector<GoodputRun>& runs) {
   const MembershipTrace& trace = request.trace;
   Json json = Json::object();
   json.set("trace", request.path).set("duration_seconds", duration_seconds(trace)).set("changes", trace.changes());
@@ -173,7 +173,7 @@ Json to_json(const Request& request, const std::vector<Simulated>& runs) {
   return json.set("costs", std::move(costs)).set("plans", std::move(plans));
 }
 
-std::string picture(const Request& request, const std::vector<Simulated>& runs) {
+std::string picture(const Request& request, const std::vector<GoodputRun>& runs) {
   std::vector<scheduler::GoodputCurve> curves;
   for (const auto& [cost, goodput] : runs) curves.push_back({cost_text(cost) + " s per change", goodput});
   const std::string name = request.path.substr(request.path.rfind('/') + 1);
@@ -186,10 +186,10 @@ Outcome run(const Config& config, Streams& streams) {
   const Request request = read_request(config, failure);
   if (failure) return failure;
   Rates rates(request.planning);
-  std::vector<Simulated> runs;
+  std::vector<GoodputRun> runs;
   for (const double cost : request.costs) {
     const scheduler::GoodputOptions options{std::llround(cost * 1000), request.min_workers, kSamples};
-    runs.push_back({cost, simulate_goodput(request.trace, options, [&](int workers) { return rates.of(workers); })});
+    runs.push_back({cost, predict_goodput(request.trace, options, [&](int workers) { return rates.of(workers); })});
   }
   if (runs.front().goodput.ideal_minibatches == 0) {
     if (rates.failure()) return *rates.failure();

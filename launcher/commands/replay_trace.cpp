@@ -1,19 +1,19 @@
 #include "launcher/commands/commands.h"
-#include "launcher/rehearse/trace/replay_report.h"
-#include "launcher/rehearse/trace/replay_request.h"
-#include "launcher/rehearse/trace/trace_replay.h"
+#include "launcher/rehearse/trace/trace_rehearsal.h"
+#include "launcher/rehearse/trace/trace_report.h"
+#include "launcher/rehearse/trace/trace_request.h"
 
 namespace everstep::launcher {
 namespace {
 
 Outcome run(const Config& config, Streams& streams) {
   Outcome failure;
-  const TraceReplayRequest request = read_replay_request(config, failure);
+  const TraceRequest request = read_trace_request(config, failure);
   if (failure) return failure;
-  ReplayResult result;
-  failure = replay_trace(request, streams, result);
+  TraceResult result;
+  failure = rehearse_trace(request, streams, result);
   if (failure) return failure;
-  const TraceReplayReport report = report_of(request, result);
+  const TraceReport report = report_of(request, result);
   streams.out << (request.json ? storage::to_text(report_json(request, result, report)) + "\n"
                                : report_text(request, result, report, streams.out_columns));
   if (!result.problems.empty()) return Error{ErrorCode::kDataLoss, "audit: " + result.problems.front(), ""};
@@ -46,7 +46,7 @@ Command replay_trace_command() {
   spec.examples = {"everstep replay-trace examples/traces/bamboo/p3-trace.csv --speedup=24",
                    "everstep replay-trace examples/traces/bamboo/p3-trace.csv --busiest-hour --notice=120 --json",
                    "everstep replay-trace p3-trace.csv --from=6 --hours=0.5 --most-workers=8 --emulate=50:100"};
-  spec.options = replay_trace_options();
+  spec.options = trace_options();
   spec.positional = {"FILE", "The trace", 1, 1};
   return {spec, run};
 }

@@ -68,10 +68,10 @@ class StatusReader {
       case RunPhase::kFixed:
         return too_early();
     }
-    bool is_left = !RunLock::is_held(request_.directory);
+    bool is_left = !RunLock::is_locked(request_.directory);
     Look seen = look_at_etcd();
     if (seen.failure && !is_left) {
-      is_left = !RunLock::is_held(request_.directory);  // it may have been killed meanwhile
+      is_left = !RunLock::is_locked(request_.directory);  // it may have been killed meanwhile
       seen.may_come_back = !is_left;
     }
     // Its own etcd has gone with it; in another one nobody works for the job any more.

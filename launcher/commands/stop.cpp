@@ -25,7 +25,7 @@ Outcome refuse_idle_job(const JobTool& tool, const Config& config) {
 
 // What the run has printed in the end, as everstep train leaves it in its directory; else what its files tell.
 std::string told_by_files(const std::string& directory, const std::string& secret, Clock::time_point limit) {
-  while (RunLock::is_held(directory) && Clock::now() < limit) std::this_thread::sleep_for(kLook);
+  while (RunLock::is_locked(directory) && Clock::now() < limit) std::this_thread::sleep_for(kLook);
   const auto run = read_ended_run(directory, secret);
   if (!run) return {};
   return run->word.summary.empty() ? ended_run_text(*run) : run->word.summary;
@@ -59,7 +59,7 @@ Outcome run(const Config& config, Streams& streams) {
                 [&](const elastic::View& view) { return view.below(members).empty(); }};
   const std::string& directory = tool.address.directory;
   // A run that was killed meanwhile has taken its own etcd along.
-  until.is_over = [&] { return !directory.empty() && !RunLock::is_held(directory); };
+  until.is_over = [&] { return !directory.empty() && !RunLock::is_locked(directory); };
   const Status stopped = tool.wait(std::move(until));
   if (!stopped) return stopped.error();
   streams.out << what << " has stopped\n"

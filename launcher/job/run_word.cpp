@@ -112,7 +112,7 @@ Result<RunLock> RunLock::take(const std::string& run_directory) {
   return Error{ErrorCode::kUnavailable, "another everstep train runs in " + run_directory, "name another --output"};
 }
 
-bool RunLock::is_held(const std::string& run_directory) {
+bool RunLock::is_locked(const std::string& run_directory) {
   const RunLock lock(open_directory(run_directory));
   return lock.fd_ >= 0 && ::flock(lock.fd_, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }

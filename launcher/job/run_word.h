@@ -43,7 +43,7 @@ class RunLock {
   // kUnavailable: another process runs there. A file system that knows no locks is taken as it is.
   static Result<RunLock> take(const std::string& run_directory);
   // Whether anybody holds it.
-  static bool is_held(const std::string& run_directory);
+  static bool is_locked(const std::string& run_directory);
 
   RunLock() = default;
   RunLock(RunLock&& other) noexcept;

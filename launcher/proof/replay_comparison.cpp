@@ -69,18 +69,18 @@ Difference compare_norms(const std::vector<StateTensor>& committed, const std::v
     double apart = 0;
     double all = 0;
   };
-  std::map<std::string, Sums> groups;
+  std::map<std::string, Sums> parts;
   for (std::size_t i = 0; i < committed.size(); ++i) {
     const std::string& name = committed[i].stored.tensor.name;
-    const std::string group = name.substr(0, name.find('/') + 1);
-    Sums& sums = groups[std::string(to_string(committed[i].stored.kind)) + (group.empty() ? "" : ", " + group)];
+    const std::string part = name.substr(0, name.find('/') + 1);
+    Sums& sums = parts[std::string(to_string(committed[i].stored.kind)) + (part.empty() ? "" : ", " + part)];
     const std::size_t elements = committed[i].bytes.size() / storage::bytes_of(committed[i].stored.tensor.type);
     for (std::size_t k = 0; k < elements; ++k) {
       sums.apart += std::pow(element(committed[i], k) - element(replayed[i], k), 2);
       sums.all += std::pow(element(committed[i], k), 2);
     }
   }
-  for (const auto& [name, sums] : groups) {
+  for (const auto& [name, sums] : parts) {
     if (std::sqrt(sums.apart) <= kStateTolerance * std::sqrt(sums.all)) continue;
     return "block " + std::to_string(committed.front().stored.block) + ", " + name + ": " +
            hex_float(std::sqrt(sums.apart)) + " apart at a norm of " + hex_float(std::sqrt(sums.all));

@@ -67,7 +67,7 @@ RunPhase phase_of(const std::string& run_directory) {
   const RunDirectory directory{run_directory};
   if (std::filesystem::exists(job_address_file(run_directory))) return RunPhase::kRunning;
   const bool has_begun = std::filesystem::exists(directory.config());
-  if (!RunLock::is_held(run_directory)) return has_begun ? RunPhase::kEnded : RunPhase::kNone;
+  if (!RunLock::is_locked(run_directory)) return has_begun ? RunPhase::kEnded : RunPhase::kNone;
   const auto config = config_of(directory);
   return config && config->setting("etcd").text == "none" ? RunPhase::kFixed : RunPhase::kStarting;
 }

@@ -8,7 +8,7 @@
 
 namespace everstep::scheduler {
 
-// One curve: a simulation of the trace with a series.
+// One curve: the goodput predicted for the trace, with a series.
 struct GoodputCurve {
   std::string label;
   Goodput goodput;
@@ -20,7 +20,7 @@ struct GoodputDrawing {
   double width = 1200;
 };
 
-// A picture (SVG) of simulations of one trace over time: above the goodput so far, one curve each, below the workers.
+// A picture (SVG) of predictions for one trace over time: above the goodput so far, one curve each, below the workers.
 std::string draw_svg(const MembershipTrace& trace, const std::vector<GoodputCurve>& curves,
                      const GoodputDrawing& drawing);
 

@@ -16,7 +16,7 @@ PlanRate linear(int workers) { return {static_cast<double>(workers), workers % 2
 MembershipTrace three_steps() { return {{{0, 4}, {10'000, 2}, {20'000, 3}}, 40'000, 0}; }
 
 TEST(Goodput, IsTheIdealWhenChangesCostNothing) {
-  const Goodput goodput = simulate_goodput(three_steps(), {}, linear);
+  const Goodput goodput = predict_goodput(three_steps(), {}, linear);
   EXPECT_DOUBLE_EQ(goodput.ideal_minibatches, 40 + 20 + 60);
   EXPECT_DOUBLE_EQ(goodput.actual_minibatches, 120);
   EXPECT_DOUBLE_EQ(goodput.fraction(), 1);
@@ -25,33 +25,33 @@ TEST(Goodput, IsTheIdealWhenChangesCostNothing) {
 }
 
 TEST(Goodput, LosesTheRateOfTheNewWorkersForEachChangeButNotForTheStart) {
-  const Goodput goodput = simulate_goodput(three_steps(), {.cost_per_change_ms = 3000}, linear);
+  const Goodput goodput = predict_goodput(three_steps(), {.cost_per_change_ms = 3000}, linear);
   EXPECT_DOUBLE_EQ(goodput.actual_minibatches, 40 + 2 * 7 + 3 * 17);
   EXPECT_DOUBLE_EQ(goodput.stalled_seconds, 6);
 }
 
 TEST(Goodput, StartsAStallAnewWhenAChangeMeetsIt) {
-  const Goodput goodput = simulate_goodput(three_steps(), {.cost_per_change_ms = 12'000}, linear);
+  const Goodput goodput = predict_goodput(three_steps(), {.cost_per_change_ms = 12'000}, linear);
   EXPECT_DOUBLE_EQ(goodput.actual_minibatches, 40 + 0 + 3 * 8);
   EXPECT_DOUBLE_EQ(goodput.stalled_seconds, 22);
 }
 
 TEST(Goodput, ChargesAChangeThatKeepsTheNumberOfWorkers) {
   const MembershipTrace swap{{{0, 2}, {10'000, 2}}, 20'000, 0};
-  EXPECT_DOUBLE_EQ(simulate_goodput(swap, {.cost_per_change_ms = 5000}, linear).fraction(), 0.75);
+  EXPECT_DOUBLE_EQ(predict_goodput(swap, {.cost_per_change_ms = 5000}, linear).fraction(), 0.75);
 }
 
 TEST(Goodput, CountsNothingAsLostWithTooFewWorkers) {
-  const Goodput goodput = simulate_goodput(three_steps(), {.cost_per_change_ms = 4000, .min_workers = 3}, linear);
+  const Goodput goodput = predict_goodput(three_steps(), {.cost_per_change_ms = 4000, .min_workers = 3}, linear);
   EXPECT_DOUBLE_EQ(goodput.ideal_minibatches, 40 + 60);
   EXPECT_DOUBLE_EQ(goodput.actual_minibatches, 40 + 3 * 16);
   EXPECT_DOUBLE_EQ(goodput.idle_seconds, 10);
   EXPECT_DOUBLE_EQ(goodput.stalled_seconds, 4);
-  EXPECT_DOUBLE_EQ(simulate_goodput(three_steps(), {.min_workers = 9}, linear).fraction(), 1);
+  EXPECT_DOUBLE_EQ(predict_goodput(three_steps(), {.min_workers = 9}, linear).fraction(), 1);
 }
 
 TEST(Goodput, SharesTheTimeAmongThePlans) {
-  const Goodput goodput = simulate_goodput(three_steps(), {.cost_per_change_ms = 1000, .min_workers = 3}, linear);
+  const Goodput goodput = predict_goodput(three_steps(), {.cost_per_change_ms = 1000, .min_workers = 3}, linear);
   EXPECT_EQ(goodput.plans,
             (std::vector<PlanShare>{{"odd", 20, 0.5}, {"even", 10, 0.25}, {"too few workers", 10, 0.25}}));
 }
@@ -59,7 +59,7 @@ TEST(Goodput, SharesTheTimeAmongThePlans) {
 TEST(Goodput, AsksForEachNumberOfWorkersOnce) {
   const MembershipTrace trace{{{0, 4}, {10, 2}, {20, 4}, {30, 2}}, 40, 0};
   std::vector<int> asked;
-  simulate_goodput(trace, {.cost_per_change_ms = 5, .samples = 7}, [&](int workers) {
+  predict_goodput(trace, {.cost_per_change_ms = 5, .samples = 7}, [&](int workers) {
     asked.push_back(workers);
     return linear(workers);
   });
@@ -67,7 +67,7 @@ TEST(Goodput, AsksForEachNumberOfWorkersOnce) {
 }
 
 TEST(Goodput, GivesASeriesOfMeansWithTheGoodputSoFar) {
-  const Goodput goodput = simulate_goodput(three_steps(), {.cost_per_change_ms = 5000, .samples = 4}, linear);
+  const Goodput goodput = predict_goodput(three_steps(), {.cost_per_change_ms = 5000, .samples = 4}, linear);
   ASSERT_EQ(goodput.series.size(), 4U);
   EXPECT_EQ(goodput.series[0], (GoodputSample{10, 4, 4, 4, 1}));
   EXPECT_EQ(goodput.series[1], (GoodputSample{20, 2, 2, 1, 50.0 / 60}));
@@ -77,7 +77,7 @@ TEST(Goodput, GivesASeriesOfMeansWithTheGoodputSoFar) {
 
 TEST(Goodput, HasNoMoreSamplesThanMilliseconds) {
   const MembershipTrace tiny{{{0, 1}}, 3, 0};
-  EXPECT_EQ(simulate_goodput(tiny, {.samples = 10}, linear).series.size(), 3U);
+  EXPECT_EQ(predict_goodput(tiny, {.samples = 10}, linear).series.size(), 3U);
 }
 
 // Looks at each millisecond by itself.
@@ -117,7 +117,7 @@ TEST(Goodput, AgreesWithASimulationOfEachMillisecond) {
       trace.duration_ms += 1 + below(400);
     }
     const GoodputOptions options{below(300), 1 + below(3), 1 + below(9)};
-    const Goodput fast = simulate_goodput(trace, options, linear);
+    const Goodput fast = predict_goodput(trace, options, linear);
     const Goodput slow = by_milliseconds(trace, options);
     ASSERT_NEAR(fast.ideal_minibatches, slow.ideal_minibatches, 1e-9) << "seed " << seed;
     ASSERT_NEAR(fast.actual_minibatches, slow.actual_minibatches, 1e-9) << "seed " << seed;
@@ -131,7 +131,7 @@ TEST(Goodput, OfTheP3TraceIsWhatIsKnownForTheseCosts) {
   const auto trace = parse_membership_trace(trace_fixture("bamboo/p3-trace.csv"));
   ASSERT_TRUE(trace.ok());
   const auto goodput = [&](std::int64_t cost_ms) {
-    return simulate_goodput(*trace, {.cost_per_change_ms = cost_ms}, linear).fraction();
+    return predict_goodput(*trace, {.cost_per_change_ms = cost_ms}, linear).fraction();
   };
   EXPECT_NEAR(goodput(51'600), 0.80, 0.01);
   EXPECT_NEAR(goodput(5000), 0.98, 0.001);

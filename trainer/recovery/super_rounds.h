@@ -9,7 +9,8 @@ namespace everstep::trainer {
 
 // Numbers the super-rounds of one run (one train() call, whatever it drains for in between): 0, 1, … from where it
 // began. Each window has as many as it takes to deal its minibatches, the first one only those it had left; a window's
-// last super-round may be a partial one. The same on all workers.
+// last super-round may be a partial one. The same on all workers. In names of stops, round means a super-round of the
+// run.
 class SuperRounds {
  public:
   // A run that begins at `begin`, with windows of `window` minibatches and super-rounds of `minibatches`

@@ -68,7 +68,7 @@ void ReferenceRun::resume(const ResumePoint& point) {
   window_loss_ = 0;
   for (const MinibatchLoss& loss : point.losses) window_loss_ += loss.loss;
   for (Block& block : blocks_) {
-    block.held = -1;
+    block.loaded = -1;
     put(block.memory.gradients[0], block.state.gradients);
   }
 }
@@ -206,7 +206,7 @@ Result<double> ReferenceRun::train_minibatch(int minibatch, const WindowVersions
 Status ReferenceRun::use(Block& block, int lag) {
   const bool provisional = lag == 1 && uses_provisional_;
   const std::int64_t key = 2 * (version_ - lag) + (provisional ? 1 : 0);
-  if (block.held == key) return {};
+  if (block.loaded == key) return {};
   const bool is_there = lag == 0 || (lag == 1 && (provisional ? provisional_for_ == version_ : has_previous_));
   if (!is_there) {
     return invalid_argument("a pass of position " + std::to_string(position_.value) + " needs " +
@@ -215,7 +215,7 @@ Status ReferenceRun::use(Block& block, int lag) {
   }
   const Buffer& before = provisional ? block.state.provisional : block.state.previous;
   put(block.memory.weights, lag == 0 ? block.state.weights : before);
-  block.held = key;
+  block.loaded = key;
   return {};
 }
 

@@ -83,9 +83,9 @@ class ReferenceRun {
  private:
   struct Block {
     StageLayout layout;
-    ChunkMemory memory;     // what `compute` works on: one buffer for the gradients of both parities, on the host
-                            // that of `state`
-    std::int64_t held = 0;  // what is in memory.weights: twice its version, and one more where it is provisional
+    ChunkMemory memory;       // what `compute` works on: one buffer for the gradients of both parities, on the host
+                              // that of `state`
+    std::int64_t loaded = 0;  // what is in memory.weights: twice its version, and one more where it is provisional
     std::unique_ptr<StageCompute> compute;
     StageState state;
   };

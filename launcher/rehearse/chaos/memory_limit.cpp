@@ -29,19 +29,19 @@ Result<std::unique_ptr<MemoryLimit>> MemoryLimit::make() {
   const std::string name = "everstep-chaos-" + std::to_string(::getpid()) + "-" + std::to_string(made++);
   std::error_code error;
   const bool is_first = std::filesystem::exists(kFirstVersion, error);
-  const std::filesystem::path group = std::filesystem::path(is_first ? kFirstVersion : kSecondVersion) / name;
-  std::unique_ptr<MemoryLimit> limit(new MemoryLimit(group));
-  const bool is_made = std::filesystem::create_directory(group, error) &&
-                       write(group / (is_first ? "memory.limit_in_bytes" : "memory.max"), kRoom);
-  if (!is_made) return Error{ErrorCode::kUnavailable, "cannot limit the memory of a cgroup " + group.string(), ""};
+  const std::filesystem::path cgroup = std::filesystem::path(is_first ? kFirstVersion : kSecondVersion) / name;
+  std::unique_ptr<MemoryLimit> limit(new MemoryLimit(cgroup));
+  const bool is_made = std::filesystem::create_directory(cgroup, error) &&
+                       write(cgroup / (is_first ? "memory.limit_in_bytes" : "memory.max"), kRoom);
+  if (!is_made) return Error{ErrorCode::kUnavailable, "cannot limit the memory of a cgroup " + cgroup.string(), ""};
   return limit;
 }
 
-MemoryLimit::~MemoryLimit() { ::rmdir(group_.c_str()); }
+MemoryLimit::~MemoryLimit() { ::rmdir(cgroup_.c_str()); }
 
 Status MemoryLimit::confine(pid_t process) const {
-  if (write(group_ / "cgroup.procs", std::to_string(process))) return {};
-  return Error{ErrorCode::kUnavailable, "cannot move process " + std::to_string(process) + " to " + group_.string(),
+  if (write(cgroup_ / "cgroup.procs", std::to_string(process))) return {};
+  return Error{ErrorCode::kUnavailable, "cannot move process " + std::to_string(process) + " to " + cgroup_.string(),
                ""};
 }
 

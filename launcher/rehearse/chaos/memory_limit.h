@@ -25,9 +25,9 @@ class MemoryLimit {
   Status confine(pid_t process) const;
 
  private:
-  explicit MemoryLimit(std::filesystem::path group) : group_(std::move(group)) {}
+  explicit MemoryLimit(std::filesystem::path cgroup) : cgroup_(std::move(cgroup)) {}
 
-  const std::filesystem::path group_;
+  const std::filesystem::path cgroup_;
 };
 
 }  // namespace everstep::launcher::chaos

@@ -13,7 +13,7 @@
 
 namespace everstep::launcher {
 
-// A real elastic job of this host for a replay: an etcd of its own, and workers that somebody else starts and kills.
+// A real elastic job of this host for a rehearsal: an etcd of its own, and workers that somebody else starts and kills.
 // Each says that it is on a host of its own, as the nodes of a trace are; else a host that lost several would get no
 // more. Nothing of it lives when this goes.
 class TraceJob {

@@ -45,13 +45,13 @@ struct WorkerSchedule {
 // node does.
 WorkerSchedule map_to_workers(const TraceSlice& slice, int most_workers);
 
-// The same as numbers, for `simulate_goodput`.
+// The same as numbers, for `predict_goodput`.
 scheduler::MembershipTrace membership_of(const WorkerSchedule& schedule);
 
 enum class ActionKind : std::uint8_t { kAskToLeave, kKill, kStart };
 
 struct WorkerAction {
-  Tick at = 0;  // of real time, since the replay began
+  Tick at = 0;  // of real time, since the rehearsal began
   ActionKind kind = ActionKind::kStart;
   int worker = 0;
 

@@ -55,10 +55,11 @@ TEST(Help, ShowsAValueThatCanBeLeftOutInBrackets) {
   EXPECT_NE(command_help(spec).find("  --again[=CUP]  refill\n"), std::string::npos);
 }
 
-TEST(Help, OfAGroupListsItsCommands) {
-  const CommandSpec group{.name = "pot", .text = "Looks after the pot.", .examples = {"everstep pot rinse --hot"}};
-  EXPECT_EQ(group_help(group, {{.name = "pot rinse", .summary = "rinse it"}, {.name = "pot dry", .summary = "dry it"}}),
-            R"(usage: everstep pot <command> [--name=value ...]
+TEST(Help, OfAFamilyListsItsCommands) {
+  const CommandSpec family{.name = "pot", .text = "Looks after the pot.", .examples = {"everstep pot rinse --hot"}};
+  EXPECT_EQ(
+      family_help(family, {{.name = "pot rinse", .summary = "rinse it"}, {.name = "pot dry", .summary = "dry it"}}),
+      R"(usage: everstep pot <command> [--name=value ...]
 
 Looks after the pot.
 

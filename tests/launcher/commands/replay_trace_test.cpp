@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "launcher/rehearse/trace/replay_report.h"
+#include "launcher/rehearse/trace/trace_report.h"
 #include "tests/launcher/commands/command_run.h"
 
 namespace everstep::launcher {
@@ -42,10 +42,10 @@ TEST_F(ReplayTrace, ExplainsItsRule) {
   EXPECT_THAT(help.out, HasSubstr("everstep replay-trace examples/traces/bamboo/p3-trace.csv"));
 }
 
-// A replay of a slice with two changes that cost 0.9 s and 0.1 s, told by hand.
-class HandMadeReplay : public testing::Test {
+// A rehearsal of a slice with two changes that cost 0.9 s and 0.1 s, told by hand.
+class HandMadeRehearsal : public testing::Test {
  protected:
-  HandMadeReplay() {
+  HandMadeRehearsal() {
     request_.path = "trace.csv";
     request_.slice = {0, 100'000, {"a", "b"}, {{20'000, {"a"}, {}}, {60'000, {}, {"c"}}}};
     request_.most_workers = 2;
@@ -69,13 +69,13 @@ class HandMadeReplay : public testing::Test {
     for (const double time : times) result_.record.steps.push_back({{generation}, next_step_++, ticks_of(time)});
   }
 
-  TraceReplayRequest request_;
-  ReplayResult result_;
+  TraceRequest request_;
+  TraceResult result_;
   std::int64_t next_step_ = 1;
 };
 
-TEST_F(HandMadeReplay, HasAReportThatAddsUp) {
-  const TraceReplayReport report = report_of(request_, result_);
+TEST_F(HandMadeRehearsal, HasAReportThatAddsUp) {
+  const TraceReport report = report_of(request_, result_);
   EXPECT_NEAR(report.figures.lost(), 1.0, 1e-9);
   EXPECT_NEAR(report.goodput, 0.99, 1e-9) << "one real second of 100 s of trace";
   EXPECT_NEAR(report.cost, 0.5, 1e-9);
@@ -89,15 +89,15 @@ TEST_F(HandMadeReplay, HasAReportThatAddsUp) {
   EXPECT_THAT(text, HasSubstr("Oobleck"));
 }
 
-TEST_F(HandMadeReplay, IsComparedWithTheSimulationAtAGivenCost) {
+TEST_F(HandMadeRehearsal, IsComparedWithThePredictionAtAGivenCost) {
   request_.cost = 5;
-  const TraceReplayReport report = report_of(request_, result_);
-  EXPECT_EQ(report.simulated_cost, 5);
-  EXPECT_LT(report.simulated, report.goodput);
+  const TraceReport report = report_of(request_, result_);
+  EXPECT_EQ(report.predicted_cost, 5);
+  EXPECT_LT(report.predicted, report.goodput);
   EXPECT_THAT(report_text(request_, result_, report), HasSubstr("at 5.000 s for each of 2 changes, as --cost says"));
 }
 
-TEST_F(HandMadeReplay, SaysWhatWentWrong) {
+TEST_F(HandMadeRehearsal, SaysWhatWentWrong) {
   result_.problems = {"once: entry 3 comes twice"};
   result_.took_all_in = false;
   result_.ended = {"w1"};

@@ -11,7 +11,7 @@ PlanRate linear(int workers) { return {static_cast<double>(workers), "linear"}; 
 std::string picture_of(const MembershipTrace& trace, const std::vector<std::int64_t>& costs_ms) {
   std::vector<GoodputCurve> curves;
   for (const std::int64_t cost : costs_ms) {
-    curves.push_back({std::to_string(cost) + " ms", simulate_goodput(trace, {cost, 1, 50}, linear)});
+    curves.push_back({std::to_string(cost) + " ms", predict_goodput(trace, {cost, 1, 50}, linear)});
   }
   return draw_svg(trace, curves, {"<trace> & \"costs\"", "note"});
 }

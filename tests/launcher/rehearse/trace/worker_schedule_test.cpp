@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 
 #include "launcher/cli/files.h"
-#include "launcher/rehearse/trace/replay_request.h"
+#include "launcher/rehearse/trace/trace_request.h"
 
 namespace everstep::launcher {
 namespace {
@@ -138,8 +138,8 @@ TEST(ScaledLimits, ShrinkWithTheTraceButForTheLease) {
   EXPECT_EQ(scaled_limits(20), (ScaledLimits{0.1, 1.5, kShortestLease}));
 }
 
-TEST(ReplayShapes, GiveEveryNumberOfWorkersAPlan) {
-  EXPECT_EQ(replay_shapes(11), "2=2x1,3=3x1,4=4x1,5=5x1,6=3x2,7=7x1,8=4x2,9=3x3,10=5x2,11=5x2");
+TEST(TraceShapes, GiveEveryNumberOfWorkersAPlan) {
+  EXPECT_EQ(trace_shapes(11), "2=2x1,3=3x1,4=4x1,5=5x1,6=3x2,7=7x1,8=4x2,9=3x3,10=5x2,11=5x2");
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ constexpr const char* kTrace =
     "270000,add,f\n270000,add,g\n"
     "360000,remove,c\n";
 
-class ReplayProgram : public CommandFiles {
+class TraceRehearsalProgram : public CommandFiles {
  protected:
   std::vector<std::string> words(const std::vector<std::string>& more) const {
     std::vector<std::string> args{"replay-trace",     file("trace.csv", kTrace), "--hours=0.1",
@@ -50,7 +50,7 @@ class ReplayProgram : public CommandFiles {
   }
 };
 
-TEST_F(ReplayProgram, CarriesOutEveryChangeAndTheJobSurvives) {
+TEST_F(TraceRehearsalProgram, CarriesOutEveryChangeAndTheJobSurvives) {
   const Ended ended = run_program(words({"--json"}));
   ASSERT_EQ(ended.exit_code, 0) << ended.log;
   EXPECT_THAT(processes_left(), testing::IsEmpty());
@@ -76,7 +76,7 @@ TEST_F(ReplayProgram, CarriesOutEveryChangeAndTheJobSurvives) {
       << "what was reported is what the files prove";
 }
 
-TEST_F(ReplayProgram, LeavesNothingBehindWhenItIsStopped) {
+TEST_F(TraceRehearsalProgram, LeavesNothingBehindWhenItIsStopped) {
   RunningProgram program(words({"--notice=30"}));
   const auto limit = std::chrono::steady_clock::now() + 60s;
   while (program.log().find("event=trace") == std::string::npos && std::chrono::steady_clock::now() < limit) {

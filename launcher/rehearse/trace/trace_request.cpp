@@ -1,4 +1,4 @@
-#include "launcher/rehearse/trace/replay_request.h"
+#include "launcher/rehearse/trace/trace_request.h"
 
 #include <algorithm>
 #include <array>
@@ -48,14 +48,14 @@ Config default_train_config() {
   return config;
 }
 
-Config train_config_of(const Config& config, const TraceReplayRequest& request) {
+Config train_config_of(const Config& config, const TraceRequest& request) {
   Config train = default_train_config();
   train.file_path = config.file_path;
   for (Setting& setting : train.settings) {
     const auto is_same = [&](const JobOption& option) { return option.name == setting.name; };
     if (std::any_of(kJobOptions.begin(), kJobOptions.end(), is_same)) setting = config.setting(setting.name);
   }
-  if (!train.is_set("shapes")) set_setting(train, "shapes", replay_shapes(request.most_workers));
+  if (!train.is_set("shapes")) set_setting(train, "shapes", trace_shapes(request.most_workers));
   set_setting(train, "workers", std::to_string(request.schedule.first_workers));
   set_setting(train, "steps", std::string(kForever));
   set_setting(train, "lease-ttl", std::to_string(request.limits.lease_ttl));
@@ -65,7 +65,7 @@ Config train_config_of(const Config& config, const TraceReplayRequest& request) 
 }
 
 // The first of these that leaves the fewest workers without a place. The model has eight blocks.
-int replay_depth(int workers) {
+int trace_depth(int workers) {
   constexpr std::array kDepths{4, 3, 5, 7, 2};
   const auto left_over = [workers](int depth) { return depth > workers ? workers : workers % depth; };
   return *std::ranges::min_element(kDepths, {}, left_over);
@@ -88,17 +88,17 @@ ScaledLimits scaled_limits(double speedup) {
           std::max(kShortestLease, lease)};
 }
 
-std::string replay_shapes(int most_workers) {
+std::string trace_shapes(int most_workers) {
   std::string shapes;
   for (int workers = 2; workers <= most_workers; ++workers) {
-    const int depth = replay_depth(workers);
+    const int depth = trace_depth(workers);
     shapes += (shapes.empty() ? "" : ",") + std::to_string(workers) + "=" + std::to_string(depth) + "x" +
               std::to_string(workers / depth);
   }
   return shapes;
 }
 
-std::vector<OptionSpec> replay_trace_options() {
+std::vector<OptionSpec> trace_options() {
   std::vector<OptionSpec> options{
       {.name = "speedup", .value_name = "S", .default_text = "20", .help = "How many times as fast as it was"},
       {.name = "from", .value_name = "HOURS", .default_text = "0", .help = "Where in the trace to begin"},
@@ -126,8 +126,8 @@ std::vector<OptionSpec> replay_trace_options() {
   return options;
 }
 
-TraceReplayRequest read_replay_request(const Config& config, Outcome& failure) {
-  TraceReplayRequest request;
+TraceRequest read_trace_request(const Config& config, Outcome& failure) {
+  TraceRequest request;
   Values values(config);
   request.path = config.positional.front();
   request.speedup = values.number("speedup", {.min = 1, .max = 1000});

@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "launcher/cli/table.h"
-#include "launcher/rehearse/trace/replay_report.h"
+#include "launcher/rehearse/trace/trace_report.h"
 #include "launcher/worker/metrics.h"
 
 namespace everstep::launcher {
@@ -38,7 +38,7 @@ void add(Sum& sum, const ChangeFigures& change) {
   sum.largest = std::max(sum.largest, change.lost());
 }
 
-std::vector<Sum> sums_of(const ReplayFigures& figures) {
+std::vector<Sum> sums_of(const TraceFigures& figures) {
   std::vector<Sum> sums{{.name = "loss"}, {.name = "join or leave"}, {.name = "all"}};
   for (const ChangeFigures& change : figures.changes) {
     add(sums[change.is_loss ? 0 : 1], change);
@@ -49,7 +49,7 @@ std::vector<Sum> sums_of(const ReplayFigures& figures) {
 
 std::string seconds_text(double seconds) { return fixed_text(seconds, 3); }
 
-Table change_table(const ReplayFigures& figures) {
+Table change_table(const TraceFigures& figures) {
   Table table;
   table.columns = {{"change"}, {"number", Align::kRight}};
   for (std::size_t i = 0; i < kPhases; ++i) {
@@ -74,14 +74,14 @@ std::string range_of(double a, double b, int decimals) {
   return a == b ? first : first + " … " + number_text(b, decimals);
 }
 
-Table peer_table(const TraceReplayReport& report, bool whole_job) {
+Table peer_table(const TraceReport& report, bool whole_job) {
   Table table;
   table.columns = {{"system"}, {"s per change", Align::kRight}, {"goodput here", Align::kRight}, {"source"}};
   table.rows.push_back({"everstep, measured", number_text(report.cost, 3), fixed_text(report.goodput, 4),
                         whole_job ? "this run" : "this run, with workers that ended by themselves"});
-  table.rows.push_back({"everstep, simulated", number_text(report.simulated_cost, 3), fixed_text(report.simulated, 4),
+  table.rows.push_back({"everstep, simulated", number_text(report.predicted_cost, 3), fixed_text(report.predicted, 4),
                         "everstep goodput on the same workers"});
-  for (const TraceReplayReport::Peer& peer : report.peers) {
+  for (const TraceReport::Peer& peer : report.peers) {
     table.rows.push_back({std::string(peer.cost.system), range_of(peer.cost.least, peer.cost.most, 1),
                           range_of(peer.at_least, peer.at_most, 3), std::string(peer.cost.source)});
   }
@@ -90,7 +90,7 @@ Table peer_table(const TraceReplayReport& report, bool whole_job) {
 
 std::string hours_text(std::int64_t ms) { return number_text(static_cast<double>(ms) / 3.6e6, 3); }
 
-std::string trace_lines(const TraceReplayRequest& request) {
+std::string trace_lines(const TraceRequest& request) {
   const TraceSlice& slice = request.slice;
   const WorkerSchedule& schedule = request.schedule;
   const ScaledLimits& limits = request.limits;
@@ -112,7 +112,7 @@ std::string trace_lines(const TraceReplayRequest& request) {
   return text;
 }
 
-std::string verdict_lines(const ReplayResult& result) {
+std::string verdict_lines(const TraceResult& result) {
   std::string text = "proof      ";
   text += result.problems.empty()
               ? counted(result.audited, "minibatch", "minibatches") + ", each exactly once (everstep audit)"
@@ -134,9 +134,9 @@ Json to_json(const Sum& sum) {
 
 }  // namespace
 
-std::string report_text(const TraceReplayRequest& request, const ReplayResult& result, const TraceReplayReport& report,
+std::string report_text(const TraceRequest& request, const TraceResult& result, const TraceReport& report,
                         std::size_t columns) {
-  const ReplayFigures& figures = report.figures;
+  const TraceFigures& figures = report.figures;
   std::string text = trace_lines(request);
   text += "job        emulated, " + *request.train.setting("emulate").text + " ms a stage; " +
           counted(figures.steps, "update", "updates") + " of " + std::to_string(result.record.window) +
@@ -148,10 +148,10 @@ std::string report_text(const TraceReplayRequest& request, const ReplayResult& r
           " s stalled + " + seconds_text(figures.redone_seconds()) + " s redone + " + seconds_text(figures.pauses) +
           " s paused) / " + number_text(static_cast<double>(request.slice.duration_ms) / 1000, 1) +
           " s of trace\n           real seconds against the trace's own: what a change costs does not shrink with it\n";
-  text += "simulated  " + fixed_text(report.simulated, 4) + " at " + seconds_text(report.simulated_cost) +
+  text += "simulated  " + fixed_text(report.predicted, 4) + " at " + seconds_text(report.predicted_cost) +
           " s for each of " + counted(membership_of(request.schedule).changes(), "change", "changes") +
           (request.cost ? ", as --cost says" : ", the mean measured here") + "; apart by " +
-          fixed_text(100 * std::abs(report.goodput - report.simulated), 2) + " points\n";
+          fixed_text(100 * std::abs(report.goodput - report.predicted), 2) + " points\n";
   text += "late       " + counted(report.joins.joined, "newcomer", "newcomers") + " trained after " +
           number_text(report.joins.median, 2) + " s (median), " + number_text(report.joins.longest, 2) +
           " s at most (spares wait longer); others trained meanwhile, so this is no stall:\n           " +
@@ -163,9 +163,9 @@ std::string report_text(const TraceReplayRequest& request, const ReplayResult& r
   return text;
 }
 
-Json report_json(const TraceReplayRequest& request, const ReplayResult& result, const TraceReplayReport& report) {
+Json report_json(const TraceRequest& request, const TraceResult& result, const TraceReport& report) {
   const TraceSlice& slice = request.slice;
-  const ReplayFigures& figures = report.figures;
+  const TraceFigures& figures = report.figures;
   Json json = Json::object();
   json.set("trace", request.path).set("from_seconds", static_cast<double>(slice.from_ms) / 1000);
   json.set("trace_seconds", static_cast<double>(slice.duration_ms) / 1000).set("speedup", request.speedup);
@@ -187,8 +187,8 @@ Json report_json(const TraceReplayRequest& request, const ReplayResult& result, 
                          .set("join_debounce_seconds", request.limits.join_debounce)
                          .set("join_interval_seconds", request.limits.join_interval)
                          .set("lease_ttl_seconds", request.limits.lease_ttl));
-  json.set("goodput", report.goodput).set("simulated_goodput", report.simulated).set("seconds_per_change", report.cost);
-  json.set("simulated_seconds_per_change", report.simulated_cost);
+  json.set("goodput", report.goodput).set("simulated_goodput", report.predicted).set("seconds_per_change", report.cost);
+  json.set("simulated_seconds_per_change", report.predicted_cost);
   json.set("stall_seconds", figures.stalls()).set("redone_seconds", figures.redone_seconds());
   json.set("pause_seconds", figures.pauses).set("minibatches_redone", figures.redone());
   json.set("updates", figures.steps).set("updates_redone", figures.steps_redone);
@@ -206,7 +206,7 @@ Json report_json(const TraceReplayRequest& request, const ReplayResult& result, 
   json.set("settled", result.took_all_in).set("minibatches_proven", result.audited);
   json.set("problems", std::ssize(result.problems)).set("output", result.output);
   Json peers = Json::array();
-  for (const TraceReplayReport::Peer& peer : report.peers) {
+  for (const TraceReport::Peer& peer : report.peers) {
     peers.append(Json::object()
                      .set("system", std::string(peer.cost.system))
                      .set("least_seconds", peer.cost.least)

@@ -6,14 +6,14 @@
 
 #include "launcher/cli/command.h"
 #include "launcher/job/train_request.h"
-#include "launcher/rehearse/trace/replay_figures.h"
-#include "launcher/rehearse/trace/replay_request.h"
+#include "launcher/rehearse/trace/trace_figures.h"
+#include "launcher/rehearse/trace/trace_request.h"
 
 namespace everstep::launcher {
 
-// What a replay came to.
-struct ReplayResult {
-  ReplayRecord record;
+// What a rehearsal came to.
+struct TraceResult {
+  TraceRecord record;
   int killed = 0;                     // workers, by the trace
   int asked_to_leave = 0;             // those that went in the time of their notice
   int started = 0;                    // after the beginning
@@ -27,6 +27,6 @@ struct ReplayResult {
 
 // Runs a real job on this host through the request's schedule. Ctrl-C and SIGTERM end it (kCancelled); nothing that it
 // started lives when it returns.
-Outcome replay_trace(const TraceReplayRequest& request, Streams& streams, ReplayResult& result);
+Outcome rehearse_trace(const TraceRequest& request, Streams& streams, TraceResult& result);
 
 }  // namespace everstep::launcher

@@ -1,4 +1,4 @@
-#include "launcher/rehearse/trace/replay_figures.h"
+#include "launcher/rehearse/trace/trace_figures.h"
 
 #include <algorithm>
 #include <map>
@@ -33,7 +33,7 @@ struct Stretch {
   std::string plan() const { return change == nullptr ? "" : change->plan; }
 };
 
-std::vector<Stretch> stretches_of(const ReplayRecord& record) {
+std::vector<Stretch> stretches_of(const TraceRecord& record) {
   std::vector<Stretch> stretches;
   for (const StepMark& step : record.steps) {
     if (stretches.empty() || stretches.back().generation != step.generation) {
@@ -99,7 +99,7 @@ double pauses_in(const Stretch& stretch) {
   return sum;
 }
 
-ChangeFigures cost_of(const ReplayRecord& record, const StepMark& last, const Stretch& next) {
+ChangeFigures cost_of(const TraceRecord& record, const StepMark& last, const Stretch& next) {
   ChangeFigures cost;
   cost.generation = next.generation;
   const Tick begin = last.at;
@@ -125,32 +125,32 @@ ChangeFigures cost_of(const ReplayRecord& record, const StepMark& last, const St
 
 }  // namespace
 
-double ReplayFigures::stalls() const {
+double TraceFigures::stalls() const {
   double sum = 0;
   for (const ChangeFigures& change : changes) sum += change.stall;
   return sum;
 }
 
-double ReplayFigures::redone_seconds() const {
+double TraceFigures::redone_seconds() const {
   double sum = 0;
   for (const ChangeFigures& change : changes) sum += change.redone_seconds;
   return sum;
 }
 
-std::int64_t ReplayFigures::redone() const {
+std::int64_t TraceFigures::redone() const {
   std::int64_t sum = 0;
   for (const ChangeFigures& change : changes) sum += change.redone;
   return sum;
 }
 
-double ReplayFigures::largest_cost() const {
+double TraceFigures::largest_cost() const {
   double largest = 0;
   for (const ChangeFigures& change : changes) largest = std::max(largest, change.lost());
   return largest;
 }
 
-ReplayFigures figures_of(const ReplayRecord& record) {
-  ReplayFigures figures;
+TraceFigures figures_of(const TraceRecord& record) {
+  TraceFigures figures;
   std::vector<Stretch> stretches = stretches_of(record);
   find_steady_times(stretches);
   find_updates_made_again(stretches);

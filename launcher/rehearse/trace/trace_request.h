@@ -28,16 +28,16 @@ ScaledLimits scaled_limits(double speedup);
 
 // "2=2x1,3=3x1,4=4x1,…": depth 4 where it divides the workers, else 3, 5, 7 or 2, whichever leaves the fewest spares,
 // so that changes re-plan in earnest. One worker is left to the planner.
-std::string replay_shapes(int most_workers);
+std::string trace_shapes(int most_workers);
 
-struct TraceReplayRequest {
+struct TraceRequest {
   std::string path;
   TraceSlice slice;
   WorkerSchedule schedule;
   int most_workers = 0;
   double speedup = 1;
   double notice = 0;           // seconds of the trace; 0: none
-  std::optional<double> cost;  // seconds per change for the simulation; nothing: what was measured
+  std::optional<double> cost;  // seconds per change for the prediction; nothing: what was measured
   ScaledLimits limits;
   Config train;  // of the job, as `everstep train` would have it
   bool json = false;
@@ -45,9 +45,9 @@ struct TraceReplayRequest {
   double real_seconds() const { return static_cast<double>(slice.duration_ms) / 1000 / speedup; }
 };
 
-std::vector<OptionSpec> replay_trace_options();
+std::vector<OptionSpec> trace_options();
 
 // Reads the trace too. Fills `failure` instead if something does not fit.
-TraceReplayRequest read_replay_request(const Config& config, Outcome& failure);
+TraceRequest read_trace_request(const Config& config, Outcome& failure);
 
 }  // namespace everstep::launcher

@@ -1,4 +1,4 @@
-#include "launcher/rehearse/trace/replay_figures.h"
+#include "launcher/rehearse/trace/trace_figures.h"
 
 #include <gmock/gmock.h>
 
@@ -35,23 +35,23 @@ class Story {
     record_.nobody.push_back({at(begin), at(end)});
     return *this;
   }
-  ReplayFigures figures() const { return figures_of(record_); }
+  TraceFigures figures() const { return figures_of(record_); }
 
  private:
-  ReplayRecord record_;
+  TraceRecord record_;
 };
 
-TEST(ReplayFigures, FindNothingLostWhereNothingChanges) {
-  const ReplayFigures figures = Story().generation(1, 1, {0, 1, 2, 3, 4}).figures();
+TEST(TraceFigures, FindNothingLostWhereNothingChanges) {
+  const TraceFigures figures = Story().generation(1, 1, {0, 1, 2, 3, 4}).figures();
   EXPECT_TRUE(figures.changes.empty());
   EXPECT_DOUBLE_EQ(figures.lost(), 0);
   EXPECT_EQ(figures.steps, 5);
   EXPECT_DOUBLE_EQ(figures.shortest_step, 1);
 }
 
-TEST(ReplayFigures, CountWhatAJoinTakesBeyondAStep) {
+TEST(TraceFigures, CountWhatAJoinTakesBeyondAStep) {
   // The new plan makes a step in 0.5 s; 0.8 s passed between the two generations.
-  const ReplayFigures figures = Story().generation(1, 1, {0, 1, 2, 3}).generation(2, 5, {3.8, 4.3, 4.8, 5.3}).figures();
+  const TraceFigures figures = Story().generation(1, 1, {0, 1, 2, 3}).generation(2, 5, {3.8, 4.3, 4.8, 5.3}).figures();
   ASSERT_EQ(figures.changes.size(), 1U);
   EXPECT_NEAR(figures.changes[0].stall, 0.3, kExact);
   EXPECT_FALSE(figures.changes[0].is_loss);
@@ -60,9 +60,9 @@ TEST(ReplayFigures, CountWhatAJoinTakesBeyondAStep) {
   EXPECT_NEAR(figures.lost(), 0.3, kExact);
 }
 
-TEST(ReplayFigures, CountThePartOfAWindowThatADeathThrewAwayOnce) {
+TEST(TraceFigures, CountThePartOfAWindowThatADeathThrewAwayOnce) {
   // Killed 0.4 s into a window (4 of 10 minibatches), 0.2 s of recovery, then the window again.
-  const ReplayFigures figures =
+  const TraceFigures figures =
       Story().generation(1, 1, {0, 1, 2, 3}).kill(3.4).generation(2, 5, {4.6, 5.6, 6.6, 7.6}, 4).figures();
   ASSERT_EQ(figures.changes.size(), 1U);
   EXPECT_TRUE(figures.changes[0].is_loss);
@@ -72,9 +72,9 @@ TEST(ReplayFigures, CountThePartOfAWindowThatADeathThrewAwayOnce) {
   EXPECT_NEAR(figures.lost(), 0.6, kExact);
 }
 
-TEST(ReplayFigures, CountWholeUpdatesThatAreMadeAgain) {
+TEST(TraceFigures, CountWholeUpdatesThatAreMadeAgain) {
   // Back to a checkpoint two updates ago: 24 minibatches, of which 4 were of the window at hand.
-  const ReplayFigures figures =
+  const TraceFigures figures =
       Story().generation(1, 1, {0, 1, 2, 3}).kill(3.4).generation(2, 3, {4.6, 5.6, 6.6, 7.6}, 24).figures();
   EXPECT_EQ(figures.steps_redone, 2);
   EXPECT_EQ(figures.steps, 6);
@@ -83,14 +83,14 @@ TEST(ReplayFigures, CountWholeUpdatesThatAreMadeAgain) {
   EXPECT_NEAR(figures.redone_seconds(), 2.4, kExact);
 }
 
-TEST(ReplayFigures, LetALossAnswerForUpdatesThatAreMadeAgainAfterAJoin) {
+TEST(TraceFigures, LetALossAnswerForUpdatesThatAreMadeAgainAfterAJoin) {
   // Two updates back; the second of them is made by the generation after the next.
-  const ReplayFigures figures = Story()
-                                    .generation(1, 1, {0, 1, 2, 3})
-                                    .kill(3)
-                                    .generation(2, 3, {4.5}, 20)
-                                    .generation(3, 4, {5.5, 6.5, 7.5, 8.5})
-                                    .figures();
+  const TraceFigures figures = Story()
+                                   .generation(1, 1, {0, 1, 2, 3})
+                                   .kill(3)
+                                   .generation(2, 3, {4.5}, 20)
+                                   .generation(3, 4, {5.5, 6.5, 7.5, 8.5})
+                                   .figures();
   ASSERT_EQ(figures.changes.size(), 2U);
   EXPECT_EQ(figures.changes[0].redone, 20);
   EXPECT_NEAR(figures.changes[0].redone_seconds, 2, kExact);
@@ -99,43 +99,43 @@ TEST(ReplayFigures, LetALossAnswerForUpdatesThatAreMadeAgainAfterAJoin) {
   EXPECT_EQ(figures.steps_redone, 2);
 }
 
-TEST(ReplayFigures, CountUpdatesMadeAgainThatNobodyTold) {
-  ReplayRecord record;
+TEST(TraceFigures, CountUpdatesMadeAgainThatNobodyTold) {
+  TraceRecord record;
   record.window = kWindow;
   for (int i = 0; i < 4; ++i) record.steps.push_back({{1}, i + 1, at(i)});
   for (int i = 0; i < 4; ++i) record.steps.push_back({{2}, i + 4, at(4.0 + i)});
-  const ReplayFigures figures = figures_of(record);
+  const TraceFigures figures = figures_of(record);
   EXPECT_EQ(figures.redone(), kWindow);
   EXPECT_NEAR(figures.lost(), 1, kExact);
 }
 
-TEST(ReplayFigures, DoNotLoseTheTimeOfAGenerationThatMadeNoUpdate) {
+TEST(TraceFigures, DoNotLoseTheTimeOfAGenerationThatMadeNoUpdate) {
   // Generation 2 died before its first update: all is in the gap between 1 and 3.
-  const ReplayFigures figures =
+  const TraceFigures figures =
       Story().generation(1, 1, {0, 1, 2, 3}).kill(3.1).kill(4.0).generation(3, 5, {6, 7, 8, 9}, 1).figures();
   ASSERT_EQ(figures.changes.size(), 1U);
   EXPECT_NEAR(figures.lost(), 2, kExact);
 }
 
-TEST(ReplayFigures, DoNotCountTimeWithoutWorkers) {
-  const ReplayFigures figures =
+TEST(TraceFigures, DoNotCountTimeWithoutWorkers) {
+  const TraceFigures figures =
       Story().generation(1, 1, {0, 1, 2, 3}).kill(3).nobody(3, 13).generation(2, 5, {15, 16, 17, 18}).figures();
   EXPECT_NEAR(figures.lost(), 1, kExact) << "two seconds beyond nobody's time, of which one is a step";
 }
 
-TEST(ReplayFigures, CountPausesInsideAGeneration) {
-  const ReplayFigures figures = Story().generation(1, 1, {0, 1, 2, 5, 6, 7.5}).figures();
+TEST(TraceFigures, CountPausesInsideAGeneration) {
+  const TraceFigures figures = Story().generation(1, 1, {0, 1, 2, 5, 6, 7.5}).figures();
   EXPECT_NEAR(figures.pauses, 2, kExact) << "3 s instead of one; 1.5 s is no pause";
   EXPECT_NEAR(figures.lost(), 2, kExact);
 }
 
-TEST(ReplayFigures, TakeTheStepTimeOfOthersForAShortGeneration) {
-  const ReplayFigures figures =
+TEST(TraceFigures, TakeTheStepTimeOfOthersForAShortGeneration) {
+  const TraceFigures figures =
       Story().generation(1, 1, {0, 1, 2, 3}).generation(2, 5, {4.5}).generation(3, 6, {5.5, 6.5, 7.5, 8.5}).figures();
   EXPECT_NEAR(figures.stalls(), 0.5, kExact);
 }
 
-TEST(ReplayGoodput, SetsRealSecondsAgainstThoseOfTheTrace) {
+TEST(TraceGoodput, SetsRealSecondsAgainstThoseOfTheTrace) {
   EXPECT_DOUBLE_EQ(goodput_of(0, 3'600'000), 1);
   EXPECT_DOUBLE_EQ(goodput_of(36, 3'600'000), 0.99);
   EXPECT_DOUBLE_EQ(goodput_of(1e6, 3'600'000), 0);

@@ -19,7 +19,7 @@ struct StepMark {
   bool operator==(const StepMark&) const = default;
 };
 
-// One worker that a replay started after its beginning.
+// One worker that a rehearsal started after its beginning.
 struct JoinMark {
   int worker = 0;
   Tick started = 0;
@@ -36,8 +36,8 @@ struct Span {
   bool operator==(const Span&) const = default;
 };
 
-// What happened in a replay, in order of time.
-struct ReplayRecord {
+// What happened in a rehearsal, in order of time.
+struct TraceRecord {
   std::int64_t window = 1;  // minibatches of an update
   std::vector<StepMark> steps;
   std::vector<GenerationChanged> changes;  // as the workers tell them; the first is the start of the job
@@ -59,7 +59,7 @@ struct ChangeFigures {
   bool operator==(const ChangeFigures&) const = default;
 };
 
-struct ReplayFigures {
+struct TraceFigures {
   std::vector<ChangeFigures> changes;
   double pauses = 0;              // seconds, see below
   std::int64_t steps = 0;         // of the job: the highest
@@ -73,7 +73,7 @@ struct ReplayFigures {
   double lost() const { return stalls() + redone_seconds() + pauses; }
   double cost_per_change(int number) const { return number == 0 ? 0 : lost() / number; }
   double largest_cost() const;  // of one change
-  bool operator==(const ReplayFigures&) const = default;
+  bool operator==(const TraceFigures&) const = default;
 };
 
 // Reckons from the times of updates, not from what the job says of itself. The steady step time of a generation is the
@@ -82,7 +82,7 @@ struct ReplayFigures {
 // as far as the job names its minibatches, else as stall. Whole updates that are made again cost a steady step each.
 // Pauses are what pairs of updates inside one generation took beyond a steady step where that was more than twice as
 // long. Time without any worker is not lost: nobody could have trained.
-ReplayFigures figures_of(const ReplayRecord& record);
+TraceFigures figures_of(const TraceRecord& record);
 
 // 1 - lost / trace time: what is lost counts in real seconds, the trace in its own.
 double goodput_of(double lost_seconds, std::int64_t trace_ms);

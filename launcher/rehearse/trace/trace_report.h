@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/rehearse/trace/replay_request.h"
-#include "launcher/rehearse/trace/trace_replay.h"
+#include "launcher/rehearse/trace/trace_rehearsal.h"
+#include "launcher/rehearse/trace/trace_request.h"
 #include "storage/json/json.h"
 
 namespace everstep::launcher {
@@ -19,9 +19,9 @@ struct PeerCost {
 };
 const std::vector<PeerCost>& peer_costs();
 
-// A replay beside what `everstep goodput` says of the same workers.
-struct TraceReplayReport {
-  ReplayFigures figures;
+// A rehearsal beside what `everstep goodput` says of the same workers.
+struct TraceReport {
+  TraceFigures figures;
   JoinFigures joins;
   double goodput = 1;
   // If newcomers were waited for, as a share of the worker time of the trace: as long as here, and `speedup` times as
@@ -29,21 +29,20 @@ struct TraceReplayReport {
   double late_share = 0;
   double late_share_scaled = 0;
   double cost = 0;            // seconds per change, measured
-  double simulated_cost = 0;  // what the simulation was given
-  double simulated = 1;       // goodput
+  double predicted_cost = 0;  // what the prediction was given
+  double predicted = 1;       // goodput
   struct Peer {
     PeerCost cost;
-    double at_least = 1;  // simulated goodput at the least cost
+    double at_least = 1;  // predicted goodput at the least cost
     double at_most = 1;
   };
   std::vector<Peer> peers;
 };
 
-TraceReplayReport report_of(const TraceReplayRequest& request, const ReplayResult& result);
+TraceReport report_of(const TraceRequest& request, const TraceResult& result);
 
-std::string report_text(const TraceReplayRequest& request, const ReplayResult& result, const TraceReplayReport& report,
+std::string report_text(const TraceRequest& request, const TraceResult& result, const TraceReport& report,
                         std::size_t columns = 0);
-storage::Json report_json(const TraceReplayRequest& request, const ReplayResult& result,
-                          const TraceReplayReport& report);
+storage::Json report_json(const TraceRequest& request, const TraceResult& result, const TraceReport& report);
 
 }  // namespace everstep::launcher

@@ -1,4 +1,4 @@
-#include "launcher/rehearse/trace/trace_replay.h"
+#include "launcher/rehearse/trace/trace_rehearsal.h"
 
 #include <algorithm>
 #include <csignal>
@@ -25,9 +25,9 @@ constexpr Tick kTakeInLimit = 60 * kTicksPerSecond;  // after the trace's end
 constexpr Tick kStopLimit = 60 * kTicksPerSecond;
 constexpr std::int64_t kWarmUp = 5;  // updates before the trace begins
 
-class TraceReplay {
+class TraceRehearsal {
  public:
-  TraceReplay(const TraceReplayRequest& request, Streams& streams, ReplayResult& result)
+  TraceRehearsal(const TraceRequest& request, Streams& streams, TraceResult& result)
       : request_(request), streams_(streams), result_(result), job_(request.train, streams), line_(streams) {}
 
   Outcome run() {
@@ -148,7 +148,7 @@ class TraceReplay {
 
   // Whether the job trains with as many workers as a plan for those that are there has.
   bool trains_with_all() {
-    const ReplayRecord& record = result_.record;
+    const TraceRecord& record = result_.record;
     if (record.changes.empty() || record.steps.empty()) return false;
     const GenerationChanged& change = record.changes.back();
     if (record.steps.back().generation != change.generation) return false;
@@ -261,15 +261,15 @@ class TraceReplay {
       text += "  " + fixed_text(std::min(hours, whole), 2) + " of " + number_text(whole, 2) + " h";
     }
     text += "  " + counted(there(), "worker", "workers");
-    const ReplayRecord& record = result_.record;
+    const TraceRecord& record = result_.record;
     if (!record.changes.empty()) text += "  " + generation_text(record.changes.back());
     if (!record.steps.empty()) text += "  step " + std::to_string(record.steps.back().step);
     line_.show(text);
   }
 
-  const TraceReplayRequest& request_;
+  const TraceRequest& request_;
   Streams& streams_;
-  ReplayResult& result_;
+  TraceResult& result_;
   TraceJob job_;
   ProgressLine line_;
   GenerationTally tally_;
@@ -282,8 +282,8 @@ class TraceReplay {
 
 }  // namespace
 
-Outcome replay_trace(const TraceReplayRequest& request, Streams& streams, ReplayResult& result) {
-  return TraceReplay(request, streams, result).run();
+Outcome rehearse_trace(const TraceRequest& request, Streams& streams, TraceResult& result) {
+  return TraceRehearsal(request, streams, result).run();
 }
 
 }  // namespace everstep::launcher

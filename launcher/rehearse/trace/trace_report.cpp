@@ -1,4 +1,4 @@
-#include "launcher/rehearse/trace/replay_report.h"
+#include "launcher/rehearse/trace/trace_report.h"
 
 #include <cmath>
 
@@ -18,9 +18,9 @@ scheduler::PlanRate rate_of(const TrainRequest& job, int workers) {
           describe(chosen.kind, chosen.depth, chosen.pipelines, chosen.width)};
 }
 
-double simulated(const scheduler::MembershipTrace& trace, const TrainRequest& job, double cost) {
+double predicted(const scheduler::MembershipTrace& trace, const TrainRequest& job, double cost) {
   const scheduler::GoodputOptions options{std::llround(cost * 1000), 1, 0};
-  return simulate_goodput(trace, options, [&](int workers) { return rate_of(job, workers); }).fraction();
+  return predict_goodput(trace, options, [&](int workers) { return rate_of(job, workers); }).fraction();
 }
 
 }  // namespace
@@ -38,8 +38,8 @@ const std::vector<PeerCost>& peer_costs() {
   return costs;
 }
 
-TraceReplayReport report_of(const TraceReplayRequest& request, const ReplayResult& result) {
-  TraceReplayReport report;
+TraceReport report_of(const TraceRequest& request, const TraceResult& result) {
+  TraceReport report;
   report.figures = figures_of(result.record);
   report.joins = join_figures_of(result.record.joins);
   report.goodput = goodput_of(report.figures.lost(), request.slice.duration_ms);
@@ -48,10 +48,10 @@ TraceReplayReport report_of(const TraceReplayRequest& request, const ReplayResul
   report.late_share = report.joins.total / worker_seconds;
   report.late_share_scaled = report.late_share * request.speedup;
   report.cost = report.figures.cost_per_change(trace.changes());
-  report.simulated_cost = request.cost.value_or(report.cost);
-  report.simulated = simulated(trace, result.job, report.simulated_cost);
+  report.predicted_cost = request.cost.value_or(report.cost);
+  report.predicted = predicted(trace, result.job, report.predicted_cost);
   for (const PeerCost& cost : peer_costs()) {
-    report.peers.push_back({cost, simulated(trace, result.job, cost.least), simulated(trace, result.job, cost.most)});
+    report.peers.push_back({cost, predicted(trace, result.job, cost.least), predicted(trace, result.job, cost.most)});
   }
   return report;
 }
