@@ -12,16 +12,16 @@ namespace {
 constexpr std::array<BlockPart, 3> kParts{BlockPart::kWeights, BlockPart::kOptimizer, BlockPart::kGradients};
 
 // Who has which part of a block under one plan.
-class Bringing {
+class BlockPlaces {
  public:
-  static Result<Bringing> make(const PlanShape& shape, int blocks) {
+  static Result<BlockPlaces> make(const PlanShape& shape, int blocks) {
     const scheduler::ScheduleRequest& request = shape.schedule;
     auto placement = placement_of(request);
     if (!placement) return placement.error();
     const bool fits =
         std::ssize(shape.cuts) == placement->stages() + 1 && shape.cuts.front() == 0 && shape.cuts.back() == blocks;
     if (!fits) return invalid_argument("the cuts of a plan do not divide the model's blocks into its stages");
-    return Bringing(shape, *std::move(placement));
+    return BlockPlaces(shape, *std::move(placement));
   }
 
   // Owners of all groups.
@@ -46,7 +46,7 @@ class Bringing {
   int stages() const { return shape_.placement.stages(); }
 
  private:
-  Bringing(const PlanShape& shape, scheduler::Placement placement)
+  BlockPlaces(const PlanShape& shape, scheduler::Placement placement)
       : shape_{shape.schedule, std::move(placement), {}, {}}, cuts_(shape.cuts) {}
 
   bool has(int group, int device, int stage, BlockPart part) const {
@@ -60,7 +60,7 @@ class Bringing {
 };
 
 // Workers of the plan before that had the part. Of an origin in copies, owners and guards have all there is.
-std::vector<int> workers_with(const TransferRequest& request, const Bringing& before, int block, BlockPart part) {
+std::vector<int> workers_with(const TransferRequest& request, const BlockPlaces& before, int block, BlockPart part) {
   if (!request.copies) return before.workers_with(block, part);
   std::vector<int> workers;
   for (const int owner : before.owners_of(block)) {
@@ -103,9 +103,9 @@ std::vector<int> numbers_of_holders(const TransferRequest& change) {
 }
 
 Result<std::vector<BlockMove>> plan_transfer(const TransferRequest& request, const ModelConfig& model) {
-  const auto before = Bringing::make(request.before, model.blocks());
+  const auto before = BlockPlaces::make(request.before, model.blocks());
   if (!before) return before.error();
-  const auto after = Bringing::make(request.after, model.blocks());
+  const auto after = BlockPlaces::make(request.after, model.blocks());
   if (!after) return after.error();
   const int workers_before = request.before.workers();
   EVERSTEP_CHECK(std::ssize(request.holders) == workers_before, "one number per worker of the plan before");
