@@ -165,6 +165,11 @@ TcpProxy::~TcpProxy() {
   ::close(listener_);
 }
 
+void TcpProxy::set(Mode mode) {
+  mode_ = mode;
+  for (Mode now = in_force_; now != mode; now = in_force_) in_force_.wait(now);
+}
+
 void TcpProxy::run() {
   std::list<Connection> connections;
   const sockaddr_in worker = address_of("127.0.0.1", port_);
@@ -178,8 +183,10 @@ void TcpProxy::run() {
       connections.emplace_back(caller, called);
       if (!is_there) connections.pop_back();
     }
+    const Mode mode = mode_;
+    if (in_force_.exchange(mode) != mode) in_force_.notify_all();
     bool has_moved = false;
-    for (Connection& one : connections) has_moved = one.turn(mode_) || has_moved;
+    for (Connection& one : connections) has_moved = one.turn(mode) || has_moved;
     connections.remove_if([](const Connection& one) { return one.is_over(); });
     if (!has_moved) std::this_thread::sleep_for(kLookAtPipes);
   }

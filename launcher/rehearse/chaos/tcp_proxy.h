@@ -31,7 +31,8 @@ class TcpProxy {
   TcpProxy& operator=(const TcpProxy&) = delete;
   ~TcpProxy();
 
-  void set(Mode mode) { mode_ = mode; }
+  // On return nothing is handed on any more in the mode before.
+  void set(Mode mode);
 
  private:
   TcpProxy(int listener, int port);
@@ -41,6 +42,7 @@ class TcpProxy {
   const int listener_;
   const int port_;
   std::atomic<Mode> mode_{Mode::kPass};
+  std::atomic<Mode> in_force_{Mode::kPass};  // what the thread goes by
   std::atomic<bool> is_over_{false};
   std::thread thread_;
 };

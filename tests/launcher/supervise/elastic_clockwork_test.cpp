@@ -66,7 +66,7 @@ TEST_F(ElasticClockwork, GoesOnFromCutsInsideWindowsAndUnderAnotherSchedule) {
 
 // Workers join, leave and die, the leader too; the ledger tells which windows began on provisional weights.
 TEST_F(ElasticClockwork, ReplaysTenChangesOfWorkersThatMakeProvisionalWeights) {
-  ASSERT_TRUE(starts(4, {"--provisional=on", "--window=16", "--shapes=2=2x1,3=3x1,4=4x1,5=5x1,6=3x2,8=8x1"}));
+  ASSERT_TRUE(starts(4, {"--provisional=on", "--window=16", "--shapes=2=2x1,3=3x1,4=4x1,5=5x1,6=3x2,7=7x1,8=8x1"}));
   int changes = 0;
   const auto expect_change = [&](int workers, const std::function<void()>& change) {
     const int before = generation();

@@ -81,7 +81,7 @@ ElasticJob::Words ElasticJob::train_words(const Words& more, const std::string& 
               "--heads=2",
               "--sequence=16",
               "--minibatch=2",
-              "--window=8",
+              "--window=" + std::to_string(kWindow),
               "--reproducible",
               "--lease-ttl=5",
               "--join-debounce=0.2",

@@ -37,6 +37,8 @@ class ElasticJob : public CommandFiles {
  protected:
   using Words = std::vector<std::string>;
 
+  static constexpr int kWindow = 8;  // unless a test asks for another one
+
   ElasticJob();
   ~ElasticJob() override;
 

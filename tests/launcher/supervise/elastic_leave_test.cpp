@@ -105,17 +105,17 @@ TEST_F(ElasticLeave, OfAWorkerOfTheRunIsToldAsSuch) {
 }
 
 TEST_F(ElasticLeave, InAHurryStopsInsideTheWindow) {
-  constexpr int kWindow = 120;  // takes 3 s at least, by the pace of workers: longer than there will be time
+  constexpr int kLongWindow = 120;  // takes 3 s at least, by the pace of workers: longer than there will be time
   pace = milliseconds(13);
   const std::string notice = path("notice");
-  start({"--workers=3", "--shapes=3=3x1,4=4x1", "--window=" + std::to_string(kWindow), "--checkpoint-every=1"});
+  start({"--workers=3", "--shapes=3=3x1,4=4x1", "--window=" + std::to_string(kLongWindow), "--checkpoint-every=1"});
   RunningProgram& leaving = add_worker("leaving", {"--notice=file:" + notice});
   ASSERT_TRUE(trains_with(4));
   ASSERT_TRUE(goes_on(1));
   const int before = generation();
   std::ofstream(notice) << "2\n";
   expect_handed_over(leaving, 3, before, 1);
-  EXPECT_NE(stretches().back().from % kWindow, 0);
+  EXPECT_NE(stretches().back().from % kLongWindow, 0);
 }
 
 TEST_F(ElasticLeave, ByANoticeInAFileHandsTheStateOver) {

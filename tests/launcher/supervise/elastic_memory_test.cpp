@@ -10,7 +10,6 @@
 namespace everstep::launcher {
 namespace {
 
-constexpr int kWindow = 8;
 constexpr int kAhead = 4;  // minibatches of the next window that an asynchronous pipeline has begun
 
 class ElasticMemory : public ElasticJob {
