@@ -68,7 +68,8 @@ TEST(TrainPlan, IsTheSameInEveryProcess) {
 
 TEST(TrainPlan, DescribesWhatAllMustAgreeOn) {
   const auto made = plan_of({"--workers=2", "--depth=2", "--schedule=amdp"});
-  EXPECT_THAT(describe_setup(made->plan), HasSubstr("amdp D=2 P=1 W=1 M=16 preload=2 provisional=1 cuts=0,5,10 everstep="));
+  EXPECT_THAT(describe_setup(made->plan),
+              HasSubstr("amdp D=2 P=1 W=1 M=16 preload=2 provisional=1 cuts=0,5,10 everstep="));
 }
 
 TEST(TrainPlan, SharesTheEmulatedTimeBetweenTheStagesOfAWorker) {

@@ -34,8 +34,7 @@ class ElasticCurve : public ElasticJob {
 // Found by users: 185 steps of a job that others trained on were in no file.
 TEST_F(ElasticCurve, HasNoHoleAfterTheSupervisorWasKilledAndAnotherTrainsOn) {
   const elastic::EtcdCluster cluster;
-  ASSERT_TRUE(starts(
-      2, {"--workers=2", "--etcd=" + cluster.endpoint(0), "--job=job", "--shapes=3=3x1,2=2x1,1=1x1"}));
+  ASSERT_TRUE(starts(2, {"--workers=2", "--etcd=" + cluster.endpoint(0), "--job=job", "--shapes=3=3x1,2=2x1,1=1x1"}));
   RunningProgram& other = add_worker("other");
   ASSERT_TRUE(trains_with(3));
   ASSERT_TRUE(goes_on());

@@ -116,8 +116,8 @@ TEST_P(SocketStrangers, TheOldestHasToGoWhenThereAreTooMany) {
   EXPECT_EQ(log.count("too many callers have not said who they are"), 10);
 }
 
-// Each flood is much longer than a connection takes, but it ends: on a machine where the flood alone gets time, whoever is
-// honest gets in behind it.
+// Each flood is much longer than a connection takes, but it ends: on a machine where the flood alone gets time, whoever
+// is honest gets in behind it.
 TEST_P(SocketStrangers, AFloodThatGoesOnDoesNotKeepAnHonestOneOut) {
   constexpr int kCallsPerFlood = 5000;
   LoopbackWorkers workers(2, options_of(GetParam()));
