@@ -175,12 +175,12 @@ class Examination {
   Result<Checks> check_speed() {
     const auto run = first_run();
     if (!run) return run.error();
-    const auto profile = ask(place_, "profile");
-    if (!profile) return profile.error();
-    const auto predicted = predicted_speed(place_, *run, *profile);
+    const auto answer = ask(place_, "profile");
+    if (!answer) return answer.error();
+    const auto predicted = predict_speed(place_, *run, *answer);
     if (!predicted) return predicted.error();
-    Checks checks{judge_speed(run->tokens_per_s, *predicted)};
-    checks.front().facts.set("profile", *profile).set("workers", run->workers);
+    Checks checks{judge_speed(run->tokens_per_s, predicted->tokens_per_s, predicted->devices)};
+    checks.front().facts.set("profiles", *answer->find("profiles")).set("workers", run->workers);
     return checks;
   }
 

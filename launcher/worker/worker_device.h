@@ -47,6 +47,9 @@ class WorkerDevice {
   Result<Links> connect(
       trainer::Transport& host, const Place& place, std::function<bool()> is_wanted = [] { return true; }) const;
 
+  // Of a device other than the host with its number.
+  const DeviceName& name() const { return name_; }
+
   // "cuda:1"
   std::string text() const;
 

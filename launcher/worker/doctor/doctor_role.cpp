@@ -55,21 +55,31 @@ Result<Json> examine_operators(const Examined& examined) {
   if (!on_host) return on_host.error();
   Json answer = Json::object().set("cpu", bits_json(*on_host));
   if (examined.name.is_host()) return answer;
-  const auto on_device = trainer::probe_operators(examined.name.kind, examined.name.number.value_or(0));
-  if (!on_device) return on_device.error();
-  return answer.set("device", bits_json(*on_device));
+  Json devices = Json::array();
+  for (const WorkerDevice& device : examined.devices) {
+    Json one = Json::object().set("device", device.text());
+    const auto bits = trainer::probe_operators(device.name().kind, *device.name().number);
+    devices.append(bits ? std::move(one.set("operators", bits_json(*bits)))
+                        : std::move(one.set("error", bits.error().line())));
+  }
+  return answer.set("devices", std::move(devices));
 }
 
 Result<Json> examine_all_blocks(const Examined& examined) {
-  const auto blocks = examine_blocks(examined.devices.front(), examined.directory);
-  if (!blocks) return blocks.error();
-  return blocks_json(*blocks);
+  return examine_blocks(examined.devices, examined.directory);
 }
 
 Result<Json> examine_links(const Examined& examined) { return measure_links(examined.devices); }
 
 Result<Json> examine_speed(const Examined& examined) {
-  return measure_profile(examined.devices.front(), measured_model(examined.name), examined.directory);
+  Json profiles = Json::array();
+  for (const WorkerDevice& device : examined.devices) {
+    auto profile = measure_profile(device, measured_model(examined.name), examined.directory);
+    if (!profile)
+      return Error{profile.error().code, device.text() + ": " + profile.error().message, profile.error().hint};
+    profiles.append(Json::object().set("device", device.text()).set("profile", std::move(*profile)));
+  }
+  return Json::object().set("profiles", std::move(profiles));
 }
 
 struct Part {
