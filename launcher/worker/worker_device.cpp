@@ -104,6 +104,7 @@ storage::Settings WorkerDevice::provenance() const {
   if (const char* workspace = std::getenv("CUBLAS_WORKSPACE_CONFIG"); workspace != nullptr && name_.kind == "cuda") {
     facts.emplace_back("cublas-workspace", workspace);
   }
+  if (nccl_ != nullptr) facts.emplace_back("nccl", std::to_string(nccl_->api().get_version()));
   std::sort(facts.begin(), facts.end());
   return facts;
 }

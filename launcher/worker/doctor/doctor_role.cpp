@@ -12,6 +12,7 @@
 #include "launcher/worker/doctor/profile_measurement.h"
 #include "launcher/worker/worker_process.h"
 #include "storage/json/json.h"
+#include "trainer/nccl/nccl_api.h"
 #include "trainer/torch/devices.h"
 #include "trainer/torch/operator_probe.h"
 #include "trainer/torch/torch_stage.h"
@@ -28,6 +29,12 @@ struct Examined {
   std::filesystem::path directory{};
 };
 
+std::string nccl_text(const std::string& kind) {
+  if (kind == kHostDevice) return "none: NCCL is for GPUs";
+  const auto api = trainer::find_nccl(kind);
+  return api ? std::to_string(api->get_version()) : "none: " + api.error().message;
+}
+
 Result<Json> list_devices_of(const Examined& examined) {
   Json list = Json::array();
   if (!examined.name.is_host()) {
@@ -39,7 +46,8 @@ Result<Json> list_devices_of(const Examined& examined) {
   }
   Json provenance = Json::object();
   for (const auto& [name, value] : examined.devices.front().provenance()) provenance.set(name, value);
-  return Json::object().set("devices", std::move(list)).set("provenance", std::move(provenance));
+  Json answer = Json::object().set("devices", std::move(list)).set("provenance", std::move(provenance));
+  return answer.set("nccl", nccl_text(examined.name.kind));
 }
 
 Json bits_json(const std::vector<trainer::OperatorBits>& all) {

@@ -142,7 +142,8 @@ TEST_F(Doctor, PassesOnADevice) {
         << check.name << ": " << check.figure;
   }
   for (const char* fact : {"\"NCCL_DEBUG\": \"INFO\"", "\"libtorch\": ", "\"processor\": ", "\"verdict\": \"passed: ",
-                           "2 x fake accelerator, 4.0 GiB"}) {
+                           "2 x fake accelerator, 4.0 GiB", "\"nccl\": \"23007\"",
+                           "\"etcd\": \"etcd Version: ", "\"preset\": \"", "\"compiler\": \"GNU "}) {
     EXPECT_THAT(ended.out, HasSubstr(fact));
   }
   EXPECT_TRUE(has_left_nothing());
@@ -154,6 +155,9 @@ TEST_F(Doctor, SaysWhyNcclIsNotChecked) {
     const Ended ended = run({"--device=fake", "--only=links"}, {variable});
     EXPECT_EQ(ended.exit_code, 0) << ended.out << ended.log;
     EXPECT_THAT(ended.out, testing::ContainsRegex("\nlink nccl +not checked +.*" + reason));
+    const Ended json = run({"--device=fake", "--only=links", "--json"}, {variable});
+    const bool has_nccl = variable != "FAKE_NCCL=0";
+    EXPECT_THAT(json.out, HasSubstr(has_nccl ? "\"nccl\": \"23007\"" : "\"nccl\": \"none: this build has no NCCL"));
   }
 }
 

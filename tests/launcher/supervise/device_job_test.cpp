@@ -96,6 +96,16 @@ TEST_F(DeviceJob, IsReplayedOnItsDevice) {
   }
 }
 
+TEST_F(DeviceJob, TellsItsCheckpointsWhatItWasComputedWith) {
+  ASSERT_TRUE(starts(2, {"--device=fake", "--workers=2", "--shapes=2=2x1"}));
+  ASSERT_TRUE(saves(step() + 1));
+  expect_stop();
+  const Ended shown = run_program({"checkpoint", "show", "--checkpoint-dir=" + path("saves")});
+  EXPECT_EQ(shown.exit_code, 0) << shown.log;
+  EXPECT_THAT(shown.out, HasSubstr("nccl = 23007"));
+  EXPECT_THAT(shown.out, HasSubstr("device-name = fake accelerator"));
+}
+
 // The window is tried again on the device; the same minibatch spoils it again, and is left out.
 TEST_F(DeviceJob, LeavesAMinibatchOutThatIsNeverFinite) {
   constexpr int kBad = 10 * 8 + 7;
