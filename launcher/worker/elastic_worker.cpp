@@ -95,8 +95,8 @@ class ElasticWorker {
     if (!data) return data.error();
     data_ = std::move(data).value();
     if (!job_->request.emulation) trainer::prepare_torch(kTorchThreads);
-    auto device =
-        WorkerDevice::open(job_->device, device_variables(job_->device.kind, job_->transport, order_.host.wire));
+    auto device = WorkerDevice::open(
+        job_->device, device_variables(job_->device.kind, job_->transport, order_.host.wire), runtime_directory());
     if (!device) return device.error();
     device_ = std::move(device).value();
     if (const auto& link = job_->request.emulated_link) device_.emulate_link(*link);
