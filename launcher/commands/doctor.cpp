@@ -105,8 +105,9 @@ Command doctor_command() {
   spec.name = "doctor";
   spec.summary = "Check a new machine before it is trusted with a job";
   spec.text =
-      "Finds the devices, and checks: each operator of everstep against its CPU kernel (operators); a block of GPT and "
-      "of BERT, forward and backward, in fp32 and bf16, against the CPU (blocks); the ways for tensors between "
+      "Finds the devices, and checks on each of them: each operator of everstep against its CPU kernel (operators); a "
+      "block of GPT and of BERT, forward and backward, in fp32 and bf16, against the CPU (blocks). Then: the ways for "
+      "tensors between "
       "workers, with their speed (links); two equal runs with --reproducible, bit for bit (reproducible); the memory "
       "and the speed of training against what the planner predicts (memory, throughput); and a real job with an etcd "
       "of its own that loses a worker to SIGKILL, whose checkpoints are audited and replayed (recovery). On the CPU "

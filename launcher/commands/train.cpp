@@ -8,7 +8,6 @@
 #include "launcher/cli/host.h"
 #include "launcher/cli/output_file.h"
 #include "launcher/commands/commands.h"
-#include "launcher/job/device_environment.h"
 #include "launcher/job/elastic_options.h"
 #include "launcher/job/lineage.h"
 #include "launcher/job/resume_command.h"
@@ -233,7 +232,7 @@ Command train_command() {
       "everstep train --workers=4 --data=examples/corpus.txt --checkpoint-dir=checkpoints --checkpoint-every=10 "
       "--resume=auto");
   spec.options = train_options();
-  return {spec, run, {}, check, device_variable_lines};
+  return {spec, run, {}, check, explain_device};
 }
 
 }  // namespace everstep::launcher

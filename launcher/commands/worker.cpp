@@ -11,8 +11,8 @@
 #include "launcher/cli/signal_watch.h"
 #include "launcher/cli/worker_program.h"
 #include "launcher/commands/commands.h"
-#include "launcher/job/device_environment.h"
 #include "launcher/job/store_connection.h"
+#include "launcher/supervise/local_devices.h"
 #include "launcher/worker/reach.h"
 #include "launcher/worker/worker_order.h"
 
@@ -92,7 +92,7 @@ Command worker_command() {
                    "--bind=10.0.0.7 --port-range=4700-4799 --data=/mnt/corpus.bin --checkpoint-dir=/mnt/checkpoints "
                    "--notice=aws"};
   spec.options = worker_order_options();
-  return {spec, run, {}, check, device_variable_lines};
+  return {spec, run, {}, check, explain_device};
 }
 
 }  // namespace everstep::launcher

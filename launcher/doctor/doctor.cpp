@@ -31,7 +31,7 @@ class Examination {
   Result<Report> run() {
     const Tick begin = monotonic_now();
     adopt_orphans();
-    report_.host = host_json();
+    report_.host = host_json(place_.directory);
     EVERSTEP_TRY(write_corpus(place_.directory));
     EVERSTEP_TRY(find_devices());
     EVERSTEP_TRY(make("operators", [this]() -> Result<Checks> {
@@ -135,7 +135,10 @@ class Examination {
   Result<Check> judge_devices(const Json& answer, const std::string& missing) {
     const auto devices = storage::JsonReader(answer).elements_at("devices");
     if (!devices) return devices.error();
-    if (const Json* provenance = answer.find("provenance")) report_.host.set("provenance", *provenance);
+    for (const char* fact : {"provenance", "nccl"}) {
+      if (const Json* found = answer.find(fact)) report_.host.set(fact, *found);
+    }
+    report_.host.set("workers_set", worker_variables(place_.device.kind));
     Check check = checked("devices", missing + processor_text(), "", "");
     check.facts = answer;
     if (place_.device.is_host()) return check;
@@ -175,12 +178,12 @@ class Examination {
   Result<Checks> check_speed() {
     const auto run = first_run();
     if (!run) return run.error();
-    const auto profile = ask(place_, "profile");
-    if (!profile) return profile.error();
-    const auto predicted = predicted_speed(place_, *run, *profile);
+    const auto answer = ask(place_, "profile");
+    if (!answer) return answer.error();
+    const auto predicted = predict_speed(place_, *run, *answer);
     if (!predicted) return predicted.error();
-    Checks checks{judge_speed(run->tokens_per_s, *predicted)};
-    checks.front().facts.set("profile", *profile).set("workers", run->workers);
+    Checks checks{judge_speed(run->tokens_per_s, predicted->tokens_per_s, predicted->devices)};
+    checks.front().facts.set("profiles", *answer->find("profiles")).set("workers", run->workers);
     return checks;
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -54,29 +55,66 @@ Result<std::vector<NamedBits>> read_bits(const JsonReader& answer, std::string_v
   return all;
 }
 
+// Empty: the device has the bits of the CPU.
+Result<std::string> why_operators_failed(const JsonReader& device, const std::map<std::string, std::string>& expected) {
+  const auto name = device.text_at("device");
+  if (!name) return name.error();
+  if (device.has("error")) {
+    const auto error = device.text_at("error");
+    return error ? Result<std::string>(*name + ": " + *error) : error;
+  }
+  const auto bits = read_bits(device, "operators");
+  if (!bits) return bits.error();
+  std::vector<std::string> wrong;
+  for (const NamedBits& one : *bits) {
+    const auto known = expected.find(one.name);
+    if (known == expected.end() || one.bits != known->second) wrong.push_back(one.name);
+  }
+  std::string reason;
+  if (bits->size() != expected.size()) add_reason(reason, *name + " has not run all of them");
+  if (!wrong.empty()) add_reason(reason, "on " + *name + " these have other bits than on the CPU: " + joined(wrong));
+  return reason;
+}
+
+// On one device.
 struct ReadBlock {
   std::string name;
+  std::string device;
   std::string precision;
-  std::string against;
-  std::optional<double> distance;  // nothing: it is no number
+  std::string error{};  // it could not be computed; then nothing below is known
+  std::string against{};
+  std::optional<double> distance{};  // nothing: it is no number
   bool repeats = false;
   bool is_finite = false;
+  std::string differs_from{};
+  Json facts{};
 };
 
 Result<ReadBlock> read_block(const JsonReader& block) {
   const auto family = block.text_at("family");
   const auto precision = block.text_at("precision");
+  const auto device = block.text_at("device");
+  const Error lacks = block.error("a block lacks a figure");
+  if (!family || !precision || !device) return lacks;
+  ReadBlock read{"block " + *family + " " + *precision, *device, *precision};
+  read.facts = block.json();
+  if (block.has("error")) {
+    const auto error = block.text_at("error");
+    if (!error) return lacks;
+    read.error = *error;
+    return read;
+  }
   const auto against = block.text_at("against");
   const auto repeats = block.boolean_at("repeats");
   const auto is_finite = block.boolean_at("finite");
-  if (!family || !precision || !against || !repeats || !is_finite) return block.error("a block lacks a figure");
-  const auto distance = block.number_at("distance");
-  return ReadBlock{"block " + *family + " " + *precision,
-                   *precision,
-                   *against,
-                   distance ? std::optional(*distance) : std::nullopt,
-                   *repeats,
-                   *is_finite};
+  const auto differs_from = block.text_at("differs_from");
+  if (!against || !repeats || !is_finite || !differs_from) return lacks;
+  read.against = *against;
+  if (const auto distance = block.number_at("distance")) read.distance = *distance;
+  read.repeats = *repeats;
+  read.is_finite = *is_finite;
+  read.differs_from = *differs_from;
+  return read;
 }
 
 double limit_of(const ReadBlock& block) {
@@ -90,19 +128,55 @@ std::string name_of_reference(const ReadBlock& block) {
   return block.against == "fp32" ? "fp32" : "the CPU";
 }
 
-Check judge_block(const ReadBlock& block) {
+std::string distance_text(const ReadBlock& block) {
+  return (block.distance ? small_text(*block.distance) : "no number") + " off " + name_of_reference(block);
+}
+
+// Empty: it is as it should be.
+std::string why_block_failed(const ReadBlock& block) {
+  if (!block.error.empty()) return block.error;
   const double limit = limit_of(block);
-  const std::string off = block.distance ? small_text(*block.distance) : "no number";
   std::string reason;
   if (!block.is_finite) add_reason(reason, "the loss or the gradient is not finite");
   if (!block.distance || !(*block.distance <= limit)) {
-    add_reason(reason, "the gradient or the loss is " + off + " off " + name_of_reference(block) +
-                           ", which is more than " + small_text(limit));
+    add_reason(reason,
+               "the gradient or the loss is " + distance_text(block) + ", which is more than " + small_text(limit));
   }
   if (!block.repeats) add_reason(reason, "a second time it has other bits: --reproducible will not repeat");
-  return checked(block.name,
-                 off + " off " + name_of_reference(block) + (block.repeats ? ", bits repeat" : ", bits differ"),
-                 "at most " + small_text(limit) + ", bits repeat", reason);
+  if (!block.differs_from.empty()) {
+    add_reason(reason, "it has other bits than " + block.differs_from + ", which is of the same model");
+  }
+  return reason;
+}
+
+// With the figures of the device that is the farthest off.
+Check judge_block(const std::string& name, const std::vector<ReadBlock>& of_devices) {
+  std::string reason;
+  Json devices = Json::array();
+  bool all_repeat = true;
+  for (const ReadBlock& one : of_devices) {
+    const std::string why = why_block_failed(one);
+    if (!why.empty()) add_reason(reason, "on " + one.device + " " + why);
+    all_repeat = all_repeat && one.repeats;
+    devices.append(one.facts);
+  }
+  const auto is_less_off = [](const ReadBlock& a, const ReadBlock& b) {
+    const auto key = [](const ReadBlock& one) {
+      return std::pair(one.error.empty(), one.distance.value_or(std::numeric_limits<double>::infinity()));
+    };
+    return key(a) < key(b);
+  };
+  const ReadBlock& worst = *std::max_element(of_devices.begin(), of_devices.end(), is_less_off);
+  std::string figure = "none";
+  std::string limit;
+  if (worst.error.empty()) {
+    figure = distance_text(worst) + (all_repeat ? ", bits repeat" : ", bits differ");
+    limit = "at most " + small_text(limit_of(worst)) + ", bits repeat";
+  }
+  if (of_devices.size() > 1) figure += ", the worst of " + std::to_string(of_devices.size());
+  Check check = checked(name, figure, limit, reason);
+  check.facts = Json::object().set("devices", std::move(devices));
+  return check;
 }
 
 struct LinksOfKind {
@@ -153,7 +227,9 @@ Status read_links(const JsonReader& answer, std::vector<std::pair<std::string, L
       std::string why;
       const auto kind = read_kind(link, "reason", why);
       if (!kind) return kind.error();
-      add_reason(of_kind(*kind).*member, why);
+      const auto from = link.text_at("from");
+      const auto to = link.text_at("to");
+      add_reason(of_kind(*kind).*member, from && to ? "from " + *from + " to " + *to + ": " + why : why);
     }
   }
   return {};
@@ -176,20 +252,21 @@ Result<Check> judge_operators(const Json& answer) {
   if (!wrong_on_cpu.empty()) {
     add_reason(reason, "on the CPU these have other bits than they should: " + joined(wrong_on_cpu));
   }
-  const bool has_device = reader.has("device");
-  if (has_device) {
-    const auto on_device = read_bits(reader, "device");
-    if (!on_device) return on_device.error();
-    std::vector<std::string> wrong;
-    for (const NamedBits& one : *on_device) {
-      if (one.bits != expected[one.name]) wrong.push_back(one.name);
+  std::string figure = counted(std::ssize(*on_cpu), "operator", "operators");
+  const bool has_devices = reader.has("devices");
+  if (has_devices) {
+    const auto devices = reader.elements_at("devices");
+    if (!devices) return devices.error();
+    for (const JsonReader& device : *devices) {
+      const auto why = why_operators_failed(device, expected);
+      if (!why) return why.error();
+      if (!why->empty()) add_reason(reason, *why);
     }
-    if (on_device->size() != on_cpu->size()) add_reason(reason, "the device has not run all of them");
-    if (!wrong.empty()) add_reason(reason, "on the device these have other bits than on the CPU: " + joined(wrong));
+    if (devices->empty()) add_reason(reason, "no device has run them");
+    if (devices->size() > 1) figure += " on each of " + std::to_string(devices->size());
   }
-  Check check = checked("operators",
-                        counted(std::ssize(*on_cpu), "operator", "operators") + (reason.empty() ? ", equal bits" : ""),
-                        has_device ? "the CPU's bits" : "known bits", reason);
+  Check check = checked("operators", figure + (reason.empty() ? ", equal bits" : ""),
+                        has_devices ? "the CPU's bits" : "known bits", reason);
   check.facts = answer;
   return check;
 }
@@ -197,13 +274,16 @@ Result<Check> judge_operators(const Json& answer) {
 Result<std::vector<Check>> judge_blocks(const Json& answer) {
   const auto blocks = JsonReader(answer).elements_at("blocks");
   if (!blocks) return blocks.error();
-  std::vector<Check> checks;
+  std::vector<std::pair<std::string, std::vector<ReadBlock>>> rows;
   for (const JsonReader& block : *blocks) {
-    const auto read = read_block(block);
+    auto read = read_block(block);
     if (!read) return read.error();
-    checks.push_back(judge_block(*read));
-    checks.back().facts = block.json();
+    const std::string name = read->name;
+    if (rows.empty() || rows.back().first != name) rows.emplace_back(name, std::vector<ReadBlock>());
+    rows.back().second.push_back(*std::move(read));
   }
+  std::vector<Check> checks;
+  for (const auto& [name, of_devices] : rows) checks.push_back(judge_block(name, of_devices));
   return checks;
 }
 
@@ -213,7 +293,7 @@ Result<std::vector<Check>> judge_links(const Json& answer) {
   std::vector<Check> checks;
   for (auto& [kind, links] : kinds) {
     const std::string name = "link " + kind;
-    if (!links.not_checked.empty()) {
+    if (links.pairs == 0 && links.reason.empty()) {
       checks.push_back(not_checked(name, links.not_checked));
       continue;
     }
@@ -257,12 +337,19 @@ Check judge_memory(std::int64_t taken, std::int64_t predicted) {
   return check;
 }
 
-Check judge_speed(double tokens_per_s, double predicted) {
+Check judge_speed(double tokens_per_s, double predicted, const std::vector<DeviceTime>& devices) {
   const double share = predicted > 0 ? tokens_per_s / predicted : 0;
   std::string reason;
   if (!(share >= kLeastSpeed)) {
     reason = "jobs train at " + fixed_text(share, 2) +
              " of the speed that follows from the blocks' times: does something else run here?";
+  }
+  const auto fastest = std::min_element(devices.begin(), devices.end(),
+                                        [](const DeviceTime& a, const DeviceTime& b) { return a.ms < b.ms; });
+  for (const DeviceTime& one : devices) {
+    if (!(one.ms > fastest->ms / kLeastSpeed)) continue;
+    add_reason(reason, one.device + " takes " + fixed_text(one.ms / fastest->ms, 1) +
+                           " times as long for the blocks as " + fastest->device);
   }
   Check check = checked("throughput", speed_text(tokens_per_s) + ", predicted " + speed_text(predicted),
                         "at least " + number_text(kLeastSpeed, 2) + " of it", reason);

@@ -26,10 +26,11 @@ inline constexpr std::int64_t kMemoryNoise = std::int64_t{64} << 20;  // that no
 
 Result<Check> judge_operators(const storage::Json& answer);
 
-// One for each family and precision.
+// One for each family and precision, with the figures of the device that is the farthest off.
 Result<std::vector<Check>> judge_blocks(const storage::Json& answer);
 
-// One for each kind of link, with the figures of its slowest pair.
+// One for each kind of link, with the figures of its slowest pair. It is not checked only if no pair was measured, and
+// none has failed.
 Result<std::vector<Check>> judge_links(const storage::Json& answer);
 
 // Two runs with the same options.
@@ -40,7 +41,13 @@ struct ComparedRuns {
 Check judge_bits(const ComparedRuns& runs);
 
 Check judge_memory(std::int64_t taken, std::int64_t predicted);
-Check judge_speed(double tokens_per_s, double predicted);
+
+// What a device takes for all blocks of the measured model, forward and backward.
+struct DeviceTime {
+  std::string device;
+  double ms = 0;
+};
+Check judge_speed(double tokens_per_s, double predicted, const std::vector<DeviceTime>& devices);
 
 // A job that lost a worker. `again` says who trains again, and after how long; nothing: nobody does.
 Check judge_recovery(const chaos::RunReport& report, const std::optional<std::string>& again);

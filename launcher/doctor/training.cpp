@@ -1,5 +1,6 @@
 #include "launcher/doctor/training.h"
 
+#include <optional>
 #include <thread>
 
 #include "base/text.h"
@@ -103,6 +104,12 @@ Result<LastCheckpoint> last_checkpoint(const TrainingRun& run) {
   return LastCheckpoint{std::move(*store), std::move(listing->entries.front())};
 }
 
+double milliseconds_of(const scheduler::ModelProfile& profile) {
+  Tick sum = 0;
+  for (const scheduler::BlockProfile& block : profile.blocks) sum += block.forward + block.backward;
+  return 1e3 * to_seconds(sum);
+}
+
 }  // namespace
 
 Result<TrainingRun> train_once(const Place& place, const std::string& name) {
@@ -142,9 +149,21 @@ Result<ComparedRuns> compare_runs(const TrainingRun& a, const TrainingRun& b, St
   return compared;
 }
 
-Result<double> predicted_speed(const Place& place, const TrainingRun& run, const storage::Json& profile) {
-  const auto parsed = parse_profile(to_text(profile));
-  if (!parsed) return parsed.error();
+Result<Prediction> predict_speed(const Place& place, const TrainingRun& run, const storage::Json& answer) {
+  const auto profiles = JsonReader(answer).elements_at("profiles");
+  if (!profiles) return profiles.error();
+  Prediction prediction;
+  std::optional<scheduler::ModelProfile> fastest;
+  for (const JsonReader& one : *profiles) {
+    const auto device = one.text_at("device");
+    const auto profile = one.member("profile");
+    if (!device || !profile) return one.error("a profile has a device");
+    auto parsed = parse_profile(to_text(profile->json()));
+    if (!parsed) return parsed.error();
+    prediction.devices.push_back({*device, milliseconds_of(*parsed)});
+    if (!fastest || prediction.devices.back().ms < milliseconds_of(*fastest)) fastest = *std::move(parsed);
+  }
+  if (!fastest) return JsonReader(answer).error("there is no profile");
   const auto kind = scheduler::parse_schedule_kind(run.schedule);
   if (!kind) return kind.error();
   scheduler::PlanOptions wishes;
@@ -153,9 +172,10 @@ Result<double> predicted_speed(const Place& place, const TrainingRun& run, const
   wishes.depth = run.depth;
   wishes.width = run.width;
   wishes.hardware = (place.device.is_host() ? cpu_device(host_memory_bytes()) : gpu_device()).hardware;
-  const auto report = report_plan(*parsed, unnamed_workers(run.workers, run.workers), wishes);
+  const auto report = report_plan(*fastest, unnamed_workers(run.workers, run.workers), wishes);
   if (!report) return report.error();
-  return static_cast<double>(parsed->tokens_per_minibatch) * report->minibatches_per_second();
+  prediction.tokens_per_s = static_cast<double>(fastest->tokens_per_minibatch) * report->minibatches_per_second();
+  return prediction;
 }
 
 }  // namespace everstep::launcher::doctor

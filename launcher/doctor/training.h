@@ -26,7 +26,13 @@ Result<TrainingRun> train_once(const Place& place, const std::string& name);
 // The last checkpoints of two such runs.
 Result<ComparedRuns> compare_runs(const TrainingRun& a, const TrainingRun& b, Streams& streams);
 
-// What the planner says of the run's plan, if blocks take as long as the profile says (an answer to "profile").
-Result<double> predicted_speed(const Place& place, const TrainingRun& run, const storage::Json& profile);
+// What the planner says of the run's plan, and what each device takes.
+struct Prediction {
+  double tokens_per_s = 0;  // if all devices are as fast as the fastest
+  std::vector<DeviceTime> devices{};
+};
+
+// From an answer to "profile".
+Result<Prediction> predict_speed(const Place& place, const TrainingRun& run, const storage::Json& answer);
 
 }  // namespace everstep::launcher::doctor

@@ -56,15 +56,14 @@ DeviceVariables device_variables(const std::string& kind, const std::string& tra
   return variables;
 }
 
-std::vector<std::string> device_variable_lines(const Config& config) {
-  const auto device = parse_device(config.setting("device").text.value_or(kHostDevice));
+std::vector<std::string> device_variable_lines(const Config& config, const std::string& kind) {
   Values values(config);
   Outcome failure;
   const WireOptions wire = read_wire_options(config, values, failure);
   std::string transport;
-  if (!device || failure || read_transport(config, transport)) return {};
+  if (failure || read_transport(config, transport)) return {};
   std::vector<std::string> lines;
-  for (const auto& [name, value] : device_variables(device->kind, transport, wire)) {
+  for (const auto& [name, value] : device_variables(kind, transport, wire)) {
     lines.push_back(std::string("workers have ").append(name).append("=").append(value).append(", unless it is set"));
   }
   return lines;

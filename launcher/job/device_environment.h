@@ -16,6 +16,6 @@ using DeviceVariables = std::vector<std::pair<std::string, std::string>>;
 DeviceVariables device_variables(const std::string& kind, const std::string& transport, const WireOptions& wire);
 
 // The same for --print-config: a line for each.
-std::vector<std::string> device_variable_lines(const Config& config);
+std::vector<std::string> device_variable_lines(const Config& config, const std::string& kind);
 
 }  // namespace everstep::launcher

@@ -122,6 +122,12 @@ std::vector<OptionSpec> membership_options() {
        .default_text = "10",
        .help = "Seconds after which a worker that gives no sign of life is replaced",
        .on_resume = OnResume::kMayChange},
+      {.name = "hang-limit",
+       .value_name = "S",
+       .default_text = "30",
+       .help = "Seconds after which a computation that does not end hangs, if it also takes 20 times as long as the "
+               "worker's longest one before; its lease is not renewed then",
+       .on_resume = OnResume::kMayChange},
       {.name = "etcd-outage-limit",
        .value_name = "S",
        .default_text = "600",
@@ -154,6 +160,7 @@ std::vector<OptionSpec> membership_options() {
 MembershipOptions read_membership_options(Values& values) {
   MembershipOptions options;
   options.lease_ttl = std::chrono::seconds(values.integer("lease-ttl", {.min = kShortestLease, .max = kLongestLease}));
+  options.hang_limit = std::chrono::seconds(values.integer("hang-limit", {.min = 1, .max = 1'000'000}));
   options.outage_limit = std::chrono::seconds(values.integer("etcd-outage-limit", {.min = 0, .max = 1'000'000}));
   options.min_workers = static_cast<int>(values.integer("min-workers", {.min = 1, .max = kMostElasticWorkers}));
   options.join_debounce = milliseconds(values, "join-debounce");

@@ -33,6 +33,7 @@ struct EtcdAddress {
 // How a job treats workers that come and go; the same for all of them.
 struct MembershipOptions {
   std::chrono::seconds lease_ttl{10};
+  std::chrono::seconds hang_limit{30};     // no op may take longer, unless others take long, too
   std::chrono::seconds outage_limit{600};  // training goes on so long while etcd does not answer, no longer
   int min_workers = 1;
   std::chrono::milliseconds join_debounce{2'000};

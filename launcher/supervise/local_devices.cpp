@@ -12,6 +12,7 @@
 #include "launcher/cli/files.h"
 #include "launcher/cli/host.h"
 #include "launcher/cli/output.h"
+#include "launcher/job/device_environment.h"
 #include "launcher/job/device_options.h"
 #include "launcher/job/elastic_defaults.h"
 #include "launcher/worker/device_list.h"
@@ -178,6 +179,21 @@ Outcome find_devices(Config& config, ListDevices list, Streams& streams, LocalDe
     print_event(streams, LogLine("device_chosen").add("device", name.kind).add("name", found->front().name).text());
   return {};
 }
+
+std::vector<std::string> explain_device(const Config& config, ListDevices list) {
+  DeviceName name;
+  if (read_device_name(config, name)) return {};
+  if (name.kind == kAnyDevice) {
+    constexpr const char* kGpu = "cuda";
+    // Not every command has this one.
+    const bool computes = std::ranges::none_of(
+        config.settings, [](const Setting& one) { return one.name == "emulate" && one.text.has_value(); });
+    name.kind = computes && list(kGpu) ? kGpu : kHostDevice;
+  }
+  return device_variable_lines(config, name.kind);
+}
+
+std::vector<std::string> explain_device(const Config& config) { return explain_device(config, ask_worker_program); }
 
 Outcome check_device(Config& config) {
   DeviceName name;

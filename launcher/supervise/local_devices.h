@@ -35,7 +35,12 @@ Result<std::vector<trainer::DeviceFacts>> ask_worker_program(const std::string& 
 // Refuses what this host cannot do. For the CPU nobody is asked.
 Outcome find_devices(Config& config, ListDevices list, Streams& streams, LocalDevices& devices);
 
-// The same where nobody may be asked, for a check of options alone.
+// For --print-config: the variables that workers set on the kind of device that --device names, a line for each. What
+// "auto" stands for is asked, as by find_devices().
+std::vector<std::string> explain_device(const Config& config, ListDevices list);
+std::vector<std::string> explain_device(const Config& config);  // asks the worker program
+
+// The same as find_devices() where nobody may be asked, for a check of options alone.
 Outcome check_device(Config& config);
 
 }  // namespace everstep::launcher

@@ -14,7 +14,7 @@ constexpr std::chrono::milliseconds kLookAtWorkers{200};
 // How long a worker may take to be ready for its peers: loading its libraries and looking at the data come before.
 constexpr std::chrono::seconds kStartUp{60};
 // How long the others may take to tell what they saw, once one has failed. Long enough to tell who is silent.
-constexpr std::chrono::milliseconds kLastWords{4 * kAliveEvery};
+constexpr std::chrono::milliseconds kForLastWords{4 * kAliveEvery};
 
 class Supervisor {
  public:
@@ -45,7 +45,7 @@ class Supervisor {
   };
 
   // Workers that have not met yet know nothing about each other.
-  bool last_words_are_over() const { return failed_at_ && (!started_ || Clock::now() - *failed_at_ > kLastWords); }
+  bool last_words_are_over() const { return failed_at_ && (!started_ || Clock::now() - *failed_at_ > kForLastWords); }
 
   int news_fd() const { return supervision_.committer == nullptr ? -1 : supervision_.committer->fd(); }
 

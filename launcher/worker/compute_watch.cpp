@@ -56,7 +56,7 @@ std::unique_ptr<trainer::StageCompute> ComputeWatch::watch(std::unique_ptr<train
 
 bool ComputeWatch::makes_progress() {
   const Tick begun = begun_;
-  const Tick limit = std::max(kShortestLimit, kPatience * longest_);
+  const Tick limit = std::max(shortest_limit_, kPatience * longest_);
   return (begun == 0 || now_() - begun <= limit) && device_.longest_wait() <= limit;
 }
 

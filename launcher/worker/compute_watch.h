@@ -16,7 +16,9 @@ namespace everstep::launcher {
 // worker that hangs in an op is to lose its lease, one that waits for peers or loads a checkpoint is not.
 class ComputeWatch {
  public:
-  explicit ComputeWatch(std::function<Tick()> now) : now_(std::move(now)), device_(now_) {}
+  // `shortest_limit`: no op hangs that has not taken longer.
+  ComputeWatch(std::function<Tick()> now, Tick shortest_limit)
+      : now_(std::move(now)), shortest_limit_(shortest_limit), device_(now_) {}
 
   // Makes the stage tell this watch what it does, and mark where its ops end on its device, if it has one.
   std::unique_ptr<trainer::StageCompute> watch(std::unique_ptr<trainer::StageCompute> stage,
@@ -26,7 +28,7 @@ class ComputeWatch {
   DeviceWork& device() { return device_; }
 
   // No op has taken longer than it may, and nothing else that the device has to do: many times as long as the longest
-  // op that ended, and at least kShortestLimit.
+  // op that ended, and at least the shortest limit.
   bool makes_progress();
 
   // One more than the last minibatch whose forward was begun since reset().
@@ -41,10 +43,10 @@ class ComputeWatch {
   void took(Tick length) { longest_ = std::max(longest_.load(), length); }  // an op
 
  private:
-  static constexpr Tick kShortestLimit = 30 * kTicksPerSecond;
   static constexpr Tick kPatience = 20;
 
   const std::function<Tick()> now_;
+  const Tick shortest_limit_;
   std::atomic<Tick> begun_{0};  // 0: not computing
   std::atomic<Tick> longest_{0};
   std::atomic<Tick> last_end_{0};

@@ -67,7 +67,6 @@ class ElasticWorker {
         link_(link),
         keys_(order_.job),
         secret_(JobSecret::of(order_.secret)),
-        watch_(boot_now),
         recorder_(kRecordedOps) {
     set_last_words({[this](const Error& error) { tell(error); }, &recorder_, name()});
   }
@@ -89,14 +88,15 @@ class ElasticWorker {
     if (!job) return job.error();
     job_ = std::move(job).value();
     kv_ = std::make_unique<elastic::SealedStore>(std::move(kv_), job_->found.seal);
+    watch_.emplace(boot_now, std::chrono::nanoseconds(job_->membership.hang_limit).count());
     outage_.emplace(job_->membership);
     EVERSTEP_TRY(open_checkpoints());
     auto data = open_training_data(job_->request);
     if (!data) return data.error();
     data_ = std::move(data).value();
     if (!job_->request.emulation) trainer::prepare_torch(kTorchThreads);
-    auto device =
-        WorkerDevice::open(job_->device, device_variables(job_->device.kind, job_->transport, order_.host.wire));
+    auto device = WorkerDevice::open(
+        job_->device, device_variables(job_->device.kind, job_->transport, order_.host.wire), runtime_directory());
     if (!device) return device.error();
     device_ = std::move(device).value();
     if (const auto& link = job_->request.emulated_link) device_.emulate_link(*link);
@@ -120,7 +120,7 @@ class ElasticWorker {
                       *connector_,
                       *data_,
                       *checkpoints_,
-                      watch_,
+                      *watch_,
                       recorder_,
                       metrics_,
                       *progress_,
@@ -240,7 +240,6 @@ class ElasticWorker {
   ControlLink* const link_;
   const elastic::Keys keys_;
   const JobSecret secret_;
-  ComputeWatch watch_;
   trainer::FlightRecorder recorder_;
   MetricsBoard metrics_;
   LeaveDesk desk_;
@@ -252,6 +251,7 @@ class ElasticWorker {
   std::unique_ptr<CheckpointStore> checkpoints_;
   std::unique_ptr<trainer::DataSource> data_;
   std::unique_ptr<trainer::PeerConnector> connector_;
+  std::optional<ComputeWatch> watch_;
   std::optional<RunProgress> progress_;
   std::unique_ptr<Curve> curve_;
   std::optional<OutageClock> outage_;

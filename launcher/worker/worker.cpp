@@ -84,7 +84,7 @@ class WorkerProcess {
  private:
   Status open_device() {
     auto device = WorkerDevice::open({request_.device, identity_.device_number},
-                                     device_variables(request_.device, request_.transport, {}));
+                                     device_variables(request_.device, request_.transport, {}), runtime_directory());
     if (!device) return device.error();
     device_ = std::move(device).value();
     if (const auto& link = request_.emulated_link) device_.emulate_link(*link);

@@ -24,7 +24,8 @@ constexpr std::chrono::seconds kFlushPatience{20};
 
 }  // namespace
 
-Result<WorkerDevice> WorkerDevice::open(const DeviceName& name, const DeviceVariables& variables) {
+Result<WorkerDevice> WorkerDevice::open(const DeviceName& name, const DeviceVariables& variables,
+                                        const std::filesystem::path& claims) {
   if (name.is_host()) return WorkerDevice();
   constexpr int kKeep = 0;
   for (const auto& [variable, value] : variables) ::setenv(variable.c_str(), value.c_str(), kKeep);
@@ -35,6 +36,13 @@ Result<WorkerDevice> WorkerDevice::open(const DeviceName& name, const DeviceVari
     return not_found(
         "there is no device " + device.text() + ": this host has " + std::to_string(devices->size()) + " of them",
         "they are counted from 0");
+  }
+  if (!claims.empty()) {
+    auto claim = DeviceClaim::take(name, *devices, claims);
+    if (!claim) return claim.error();
+    device.name_.number = claim->number();
+    device.claim_ = std::make_shared<const DeviceClaim>(std::move(claim).value());
+    if (device.claim_->is_shared()) log_event(LogLine("device_shared").add("device", device.text()).text());
   }
   trainer::prepare_devices();
   return device;
@@ -104,6 +112,7 @@ storage::Settings WorkerDevice::provenance() const {
   if (const char* workspace = std::getenv("CUBLAS_WORKSPACE_CONFIG"); workspace != nullptr && name_.kind == "cuda") {
     facts.emplace_back("cublas-workspace", workspace);
   }
+  if (nccl_ != nullptr) facts.emplace_back("nccl", std::to_string(nccl_->api().get_version()));
   std::sort(facts.begin(), facts.end());
   return facts;
 }

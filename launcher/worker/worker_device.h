@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include "launcher/job/device_environment.h"
 #include "launcher/job/device_options.h"
+#include "launcher/worker/device_claim.h"
 #include "launcher/worker/device_work.h"
 #include "storage/manifest.h"
 #include "trainer/loop/train_loop.h"
@@ -25,9 +27,11 @@ class WorkerDevice {
   // From now on sums and weights travel over an emulated link between all that train() here.
   void emulate_link(std::int64_t bytes_per_second) { link_bytes_per_second_ = bytes_per_second; }
 
-  // Checks that the device is there, and prepares the process for it. Without a number it is the first one of its kind.
-  // Before LibTorch computes anything.
-  static Result<WorkerDevice> open(const DeviceName& name, const DeviceVariables& variables = {});
+  // Checks that the device is there, and prepares the process for it. Without a number it is the first one of its kind;
+  // with `claims`, the directory of DeviceClaim, the first one that no other worker has, and no other takes it as long
+  // as there is a copy of this. Before LibTorch computes anything.
+  static Result<WorkerDevice> open(const DeviceName& name, const DeviceVariables& variables = {},
+                                   const std::filesystem::path& claims = {});
 
   // Looks for NCCL, as --transport of the job and of this worker say. The error: it has to be here, and is not. Without
   // it all that this process does goes over the host's wire. Before anything is connected.
@@ -46,6 +50,9 @@ class WorkerDevice {
   using Links = std::unique_ptr<trainer::NcclMesh>;
   Result<Links> connect(
       trainer::Transport& host, const Place& place, std::function<bool()> is_wanted = [] { return true; }) const;
+
+  // Of a device other than the host with its number.
+  const DeviceName& name() const { return name_; }
 
   // "cuda:1"
   std::string text() const;
@@ -76,6 +83,7 @@ class WorkerDevice {
                                                  const trainer::DataSource& data, const trainer::TrainHooks& hooks);
 
   DeviceName name_{kHostDevice};
+  std::shared_ptr<const DeviceClaim> claim_;  // nothing: it does without
   std::optional<std::int64_t> link_bytes_per_second_;
   bool looks_for_links_ = false;
   std::shared_ptr<trainer::NcclDevice> nccl_;  // nothing: there is none

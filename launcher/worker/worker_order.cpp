@@ -87,8 +87,8 @@ std::vector<OptionSpec> worker_order_options() {
   for (OptionSpec& option : host_options()) options.push_back(std::move(option));
   options.push_back({.name = std::string(kDevice),
                      .value_name = "D",
-                     .help = "What to compute on: cuda:N for one of several GPUs; if not set, the first device of the "
-                             "kind that the job has"});
+                     .help = "What to compute on: cuda:N for a certain GPU, whoever has it; if not set, a device of "
+                             "the job's kind that no other worker of this host has"});
   options.push_back({.name = std::string(kTransport),
                      .value_name = "T",
                      .help = "How tensors travel between GPUs: nccl, host or auto; if not set, as the job says"});

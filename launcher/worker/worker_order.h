@@ -22,7 +22,7 @@ struct WorkerOrder {
   std::string host_name;                 // as the job knows this host; empty: as the system does
   std::string secret;                    // what the file holds
   std::string output;                    // directory for what it writes beside checkpoints; empty: none
-  std::optional<DeviceName> device;      // nothing: the first one of the job's kind
+  std::optional<DeviceName> device;      // nothing: a free one of the job's kind
   std::optional<std::string> transport;  // nothing: as the job says
   double slowdown = 1;                   // how many times as long as it has to it computes
   bool supervised = false;               // it has a control socket on kControlDescriptor

@@ -59,6 +59,8 @@ pid_t spawn(const std::vector<std::string>& args, std::vector<std::string> envir
   const char* other = std::getenv("TEST_PROGRAM");
   wrapper.emplace_back(other != nullptr ? other : EVERSTEP_PROGRAM);
   wrapper.insert(wrapper.end(), args.begin(), args.end());
+  // Fake devices are this test's own, as if its host were: others run beside it.
+  environment.push_back("FAKE_HOST=" + std::to_string(::getpid()));
   return spawn_words(std::move(wrapper), std::move(environment), out, log);
 }
 

@@ -17,7 +17,8 @@ struct Ended {
 
 // "The everstep program" is that of the build, or what the variable TEST_PROGRAM of the test names.
 
-// Runs the everstep program with these arguments and only these variables ("NAME=value") to its end.
+// Runs the everstep program with these arguments and only these variables ("NAME=value") to its end; FAKE_HOST, which
+// only fake devices read, is this process.
 Ended run_program(const std::vector<std::string>& args, const std::vector<std::string>& environment = {});
 
 // The same under another program, such as strace, whose name and arguments stand before its own.

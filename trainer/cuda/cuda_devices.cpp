@@ -1,6 +1,12 @@
 #include "trainer/cuda/cuda_devices.h"
 
+#include <array>
+#include <cstdint>
+#include <cstring>
+
 #include <cuda_runtime_api.h>
+
+#include "base/text.h"
 
 namespace everstep::trainer::cuda {
 namespace {
@@ -20,6 +26,14 @@ Error refused_by(cudaError_t error) {
   return no_gpu(cudaGetErrorString(error), is_driver_too_old, driver_version(), runtime_version());
 }
 
+// As a number; of a part of a GPU (MIG) it is its own.
+std::string id_of(const cudaUUID_t& uuid) {
+  std::array<std::uint64_t, 2> halves{};
+  static_assert(sizeof uuid.bytes == sizeof halves);
+  std::memcpy(halves.data(), uuid.bytes, sizeof halves);
+  return halves[0] == 0 && halves[1] == 0 ? "" : hex_text(halves[0]) + hex_text(halves[1]);
+}
+
 Result<std::vector<DeviceFacts>> list_gpus() {
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) return refused_by(error);
@@ -29,7 +43,7 @@ Result<std::vector<DeviceFacts>> list_gpus() {
     if (const cudaError_t error = cudaGetDeviceProperties(&properties, number); error != cudaSuccess) {
       return refused_by(error);
     }
-    gpus.push_back({properties.name, static_cast<std::int64_t>(properties.totalGlobalMem)});
+    gpus.push_back({properties.name, static_cast<std::int64_t>(properties.totalGlobalMem), {}, id_of(properties.uuid)});
   }
   return gpus;
 }

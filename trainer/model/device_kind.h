@@ -15,6 +15,7 @@ struct DeviceFacts {
   std::string name;               // as its maker calls it
   std::int64_t memory_bytes = 0;  // all that it has; 0: not known
   std::string no_nccl{};          // why NCCL does not reach it; empty: it does
+  std::string id{};               // no other on the host has it, whatever its number in a process; empty: not known
 
   bool operator==(const DeviceFacts&) const = default;
 };

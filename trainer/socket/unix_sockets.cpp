@@ -37,17 +37,6 @@ Error not_ours(const std::filesystem::path& directory, const std::string& why) {
                           "remove it, or set XDG_RUNTIME_DIR to a directory of your own");
 }
 
-// Ours alone, so that no other user can call a worker or stand in for one.
-Status make_private(const std::filesystem::path& directory) {
-  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return not_ours(directory, errno_text(errno));
-  struct stat found {};
-  if (::lstat(directory.c_str(), &found) != 0) return not_ours(directory, errno_text(errno));
-  if (!S_ISDIR(found.st_mode)) return not_ours(directory, "it is no directory");
-  if (found.st_uid != ::geteuid()) return not_ours(directory, "it belongs to another user");
-  if ((found.st_mode & 077) != 0) return not_ours(directory, "other users may enter it");
-  return {};
-}
-
 // Whether this worker may make its socket: one after the other. A signal does not end the waiting.
 bool await_turn(const FileDescriptor& turn) {
   int failed = 0;
@@ -84,8 +73,18 @@ void remove_sockets_of_the_dead(const std::filesystem::path& directory) {
 
 }  // namespace
 
+Status make_private_directory(const std::filesystem::path& directory) {
+  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return not_ours(directory, errno_text(errno));
+  struct stat found {};
+  if (::lstat(directory.c_str(), &found) != 0) return not_ours(directory, errno_text(errno));
+  if (!S_ISDIR(found.st_mode)) return not_ours(directory, "it is no directory");
+  if (found.st_uid != ::geteuid()) return not_ours(directory, "it belongs to another user");
+  if ((found.st_mode & 077) != 0) return not_ours(directory, "other users may enter it");
+  return {};
+}
+
 Result<UnixListener> UnixListener::listen(const std::filesystem::path& directory, const std::string& name) {
-  EVERSTEP_TRY(make_private(directory));
+  EVERSTEP_TRY(make_private_directory(directory));
   // A socket that is bound and not listened on yet looks as if its owner were dead.
   const FileDescriptor turn(::open((directory / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!turn.is_open() || !await_turn(turn)) return not_ours(directory, errno_text(errno));

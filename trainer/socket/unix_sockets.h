@@ -10,6 +10,10 @@
 // Sockets in the file system of one host.
 namespace everstep::trainer {
 
+// Makes it if it is not there. kInvalidArgument: it is not this user's alone, so that others could call a worker or
+// stand in for one.
+Status make_private_directory(const std::filesystem::path& directory);
+
 // A socket whose path goes with the object.
 class UnixListener {
  public:

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "launcher/cli/json_number.h"
@@ -92,65 +94,108 @@ Result<double> distance_to_differences(ExaminedModel& model, const Pass& pass) {
   return std::abs(slope / length - 1);
 }
 
-Result<BlockFigures> examine(const WorkerDevice& device, const trainer::ModelConfig& model,
-                             const trainer::DataSource& data) {
-  const bool is_fp32 = model.precision == Precision::kFp32;
-  const auto on_device = device.make_memory();
-  ExaminedModel examined(model, data, on_device ? *on_device : trainer::host_memory());
-  const auto pass = examined.run();
-  if (!pass) return pass.error();
-  const auto again = examined.run();
-  if (!again) return again.error();
-  BlockFigures figures;
-  figures.precision = is_fp32 ? "fp32" : "bf16";
-  figures.loss = pass->loss;
-  figures.repeats = *pass == *again;
-  figures.is_finite = std::isfinite(pass->loss) && std::isfinite(length_of(pass->gradient));
-  if (!on_device && is_fp32) {
-    const auto distance = distance_to_differences(examined, *pass);
-    if (!distance) return distance.error();
-    figures.against = "differences";
-    figures.distance = *distance;
-    figures.expected_loss = pass->loss;
+struct BlockFigures {
+  std::string against;
+  double distance = 0;
+  double loss = 0;
+  double expected_loss = 0;
+  bool repeats = false;
+  bool is_finite = false;
+  std::string differs_from{};
+};
+
+// One model on all devices, one after the other.
+class BlockComparison {
+ public:
+  BlockComparison(const trainer::ModelConfig& model, const trainer::DataSource& data) : model_(model), data_(data) {}
+
+  Result<BlockFigures> examine(const WorkerDevice& device) {
+    const bool is_fp32 = model_.precision == Precision::kFp32;
+    const auto on_device = device.make_memory();
+    ExaminedModel examined(model_, data_, on_device ? *on_device : trainer::host_memory());
+    const auto pass = examined.run();
+    if (!pass) return pass.error();
+    const auto again = examined.run();
+    if (!again) return again.error();
+    BlockFigures figures;
+    figures.loss = pass->loss;
+    figures.repeats = *pass == *again;
+    figures.is_finite = std::isfinite(pass->loss) && std::isfinite(length_of(pass->gradient));
+    if (!on_device && is_fp32) {
+      const auto distance = distance_to_differences(examined, *pass);
+      if (!distance) return distance.error();
+      figures.against = "differences";
+      figures.distance = *distance;
+      figures.expected_loss = pass->loss;
+      return figures;
+    }
+    if (!expected_) expected_ = compute_expected(on_device != nullptr);
+    if (!*expected_) return expected_->error();
+    figures.against = on_device ? "cpu" : "fp32";
+    figures.distance = distance_between(*pass, **expected_);
+    figures.expected_loss = (*expected_)->loss;
+    figures.differs_from = compare_with_twins(device, *pass);
     return figures;
   }
-  trainer::ModelConfig reference = model;
-  if (!on_device) reference.precision = Precision::kFp32;
-  const auto expected = ExaminedModel(reference, data, trainer::host_memory()).run();
-  if (!expected) return expected.error();
-  figures.against = on_device ? "cpu" : "fp32";
-  figures.distance = distance_between(*pass, *expected);
-  figures.expected_loss = expected->loss;
-  return figures;
+
+ private:
+  struct Twin {
+    std::string model;   // as its maker calls it
+    std::string device;  // "cuda:0"
+    Pass pass;
+  };
+
+  // On the host: what a device is compared with, and bf16 there.
+  Result<Pass> compute_expected(bool for_device) const {
+    trainer::ModelConfig reference = model_;
+    if (!for_device) reference.precision = Precision::kFp32;
+    return ExaminedModel(reference, data_, trainer::host_memory()).run();
+  }
+
+  // Devices of one name have one set of kernels, and so the same bits.
+  std::string compare_with_twins(const WorkerDevice& device, const Pass& pass) {
+    std::string model;
+    for (const auto& [name, value] : device.provenance()) {
+      if (name == "device-name") model = value;
+    }
+    const auto first = std::find_if(twins_.begin(), twins_.end(), [&](const Twin& one) { return one.model == model; });
+    if (first != twins_.end()) return first->pass == pass ? "" : first->device;
+    twins_.push_back({model, device.text(), pass});
+    return "";
+  }
+
+  const trainer::ModelConfig& model_;
+  const trainer::DataSource& data_;
+  std::optional<Result<Pass>> expected_;
+  std::vector<Twin> twins_;  // the first device of each name
+};
+
+storage::Json figures_json(storage::Json one, const BlockFigures& block) {
+  one.set("against", block.against).set("distance", finite_or_null(block.distance));
+  one.set("loss", finite_or_null(block.loss)).set("expected_loss", finite_or_null(block.expected_loss));
+  one.set("repeats", block.repeats).set("finite", block.is_finite);
+  return one.set("differs_from", block.differs_from);
 }
 
 }  // namespace
 
-Result<std::vector<BlockFigures>> examine_blocks(const WorkerDevice& device, const std::filesystem::path& directory) {
-  std::vector<BlockFigures> all;
+Result<storage::Json> examine_blocks(const std::vector<WorkerDevice>& devices, const std::filesystem::path& directory) {
+  storage::Json list = storage::Json::array();
   for (const auto& [family, name] :
        {std::pair(scheduler::ModelFamily::kGpt, "gpt"), std::pair(scheduler::ModelFamily::kBert, "bert")}) {
     for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
       const trainer::ModelConfig model = examined_model(family, precision);
       const auto data = open_doctor_data(directory, model);
       if (!data) return data.error();
-      auto figures = examine(device, model, **data);
-      if (!figures) return figures.error();
-      figures->family = name;
-      all.push_back(std::move(*figures));
+      BlockComparison comparison(model, **data);
+      for (const WorkerDevice& device : devices) {
+        storage::Json one = storage::Json::object().set("device", device.text()).set("family", name);
+        one.set("precision", precision == Precision::kFp32 ? "fp32" : "bf16");
+        const auto figures = comparison.examine(device);
+        list.append(figures ? figures_json(std::move(one), *figures)
+                            : std::move(one.set("error", figures.error().line())));
+      }
     }
-  }
-  return all;
-}
-
-storage::Json blocks_json(const std::vector<BlockFigures>& blocks) {
-  storage::Json list = storage::Json::array();
-  for (const BlockFigures& block : blocks) {
-    storage::Json one = storage::Json::object();
-    one.set("family", block.family).set("precision", block.precision).set("against", block.against);
-    one.set("distance", finite_or_null(block.distance)).set("loss", finite_or_null(block.loss));
-    one.set("expected_loss", finite_or_null(block.expected_loss));
-    list.append(one.set("repeats", block.repeats).set("finite", block.is_finite));
   }
   return storage::Json::object().set("blocks", std::move(list));
 }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <filesystem>
-#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -10,23 +9,13 @@
 
 namespace everstep::launcher {
 
-// One minibatch there and back through a model of an embedding, one block and a head, with dropout.
-struct BlockFigures {
-  std::string family;     // "gpt", "bert"
-  std::string precision;  // "fp32", "bf16"
-  // What the gradient and the loss are compared with. On a device: "cpu", the same there. On the host fp32 is compared
-  // with "differences" of the loss along the gradient, and bf16 with "fp32".
-  std::string against;
-  double distance = 0;  // relative: the larger one of the loss's and the gradient's
-  double loss = 0;
-  double expected_loss = 0;  // of what it is compared with
-  bool repeats = false;      // a second time it has the same bits
-  bool is_finite = false;
-};
-
-// Of both families in both precisions. `directory` has the text. The first failure ends it.
-Result<std::vector<BlockFigures>> examine_blocks(const WorkerDevice& device, const std::filesystem::path& directory);
-
-storage::Json blocks_json(const std::vector<BlockFigures>& blocks);
+// One minibatch there and back through a model of an embedding, one block and a head, with dropout, twice: of both
+// families in both precisions, each on all devices. On a device it is compared with the same on the host; there fp32 is
+// compared with differences of the loss along the gradient, and bf16 with fp32. `directory` has the text. {"blocks":
+// [{"device", "family": "gpt" or "bert", "precision": "fp32" or "bf16", "against": "cpu", "differences" or "fp32",
+// "distance": the larger relative one of the loss's and the gradient's, "loss", "expected_loss", "repeats": the second
+// time has the same bits, "finite", "differs_from": the first device of the same name if that has other bits, else
+// ""}]}. What a device cannot compute has "device", "family", "precision" and "error".
+Result<storage::Json> examine_blocks(const std::vector<WorkerDevice>& devices, const std::filesystem::path& directory);
 
 }  // namespace everstep::launcher

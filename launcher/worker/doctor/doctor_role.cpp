@@ -12,6 +12,7 @@
 #include "launcher/worker/doctor/profile_measurement.h"
 #include "launcher/worker/worker_process.h"
 #include "storage/json/json.h"
+#include "trainer/nccl/nccl_api.h"
 #include "trainer/torch/devices.h"
 #include "trainer/torch/operator_probe.h"
 #include "trainer/torch/torch_stage.h"
@@ -28,6 +29,12 @@ struct Examined {
   std::filesystem::path directory{};
 };
 
+std::string nccl_text(const std::string& kind) {
+  if (kind == kHostDevice) return "none: NCCL is for GPUs";
+  const auto api = trainer::find_nccl(kind);
+  return api ? std::to_string(api->get_version()) : "none: " + api.error().message;
+}
+
 Result<Json> list_devices_of(const Examined& examined) {
   Json list = Json::array();
   if (!examined.name.is_host()) {
@@ -39,7 +46,8 @@ Result<Json> list_devices_of(const Examined& examined) {
   }
   Json provenance = Json::object();
   for (const auto& [name, value] : examined.devices.front().provenance()) provenance.set(name, value);
-  return Json::object().set("devices", std::move(list)).set("provenance", std::move(provenance));
+  Json answer = Json::object().set("devices", std::move(list)).set("provenance", std::move(provenance));
+  return answer.set("nccl", nccl_text(examined.name.kind));
 }
 
 Json bits_json(const std::vector<trainer::OperatorBits>& all) {
@@ -55,21 +63,31 @@ Result<Json> examine_operators(const Examined& examined) {
   if (!on_host) return on_host.error();
   Json answer = Json::object().set("cpu", bits_json(*on_host));
   if (examined.name.is_host()) return answer;
-  const auto on_device = trainer::probe_operators(examined.name.kind, examined.name.number.value_or(0));
-  if (!on_device) return on_device.error();
-  return answer.set("device", bits_json(*on_device));
+  Json devices = Json::array();
+  for (const WorkerDevice& device : examined.devices) {
+    Json one = Json::object().set("device", device.text());
+    const auto bits = trainer::probe_operators(device.name().kind, *device.name().number);
+    devices.append(bits ? std::move(one.set("operators", bits_json(*bits)))
+                        : std::move(one.set("error", bits.error().line())));
+  }
+  return answer.set("devices", std::move(devices));
 }
 
 Result<Json> examine_all_blocks(const Examined& examined) {
-  const auto blocks = examine_blocks(examined.devices.front(), examined.directory);
-  if (!blocks) return blocks.error();
-  return blocks_json(*blocks);
+  return examine_blocks(examined.devices, examined.directory);
 }
 
 Result<Json> examine_links(const Examined& examined) { return measure_links(examined.devices); }
 
 Result<Json> examine_speed(const Examined& examined) {
-  return measure_profile(examined.devices.front(), measured_model(examined.name), examined.directory);
+  Json profiles = Json::array();
+  for (const WorkerDevice& device : examined.devices) {
+    auto profile = measure_profile(device, measured_model(examined.name), examined.directory);
+    if (!profile)
+      return Error{profile.error().code, device.text() + ": " + profile.error().message, profile.error().hint};
+    profiles.append(Json::object().set("device", device.text()).set("profile", std::move(*profile)));
+  }
+  return Json::object().set("profiles", std::move(profiles));
 }
 
 struct Part {

@@ -13,6 +13,7 @@
 #include "launcher/cli/json_number.h"
 #include "launcher/job/lineage.h"
 #include "launcher/worker/runtime_directory.h"
+#include "trainer/nccl/nccl_api.h"
 #include "trainer/nccl/nccl_transport.h"
 #include "trainer/socket/socket_connector.h"
 #include "trainer/staging/staged_transport.h"
@@ -200,20 +201,34 @@ Result<LinkFigures> over_tls(const WorkerDevice& from, const WorkerDevice& to) {
   return over_sockets(options, from, to);
 }
 
+Status is_everywhere(const std::vector<WorkerDevice>& /*devices*/) { return {}; }
+
+Status find_nccl_between(const std::vector<WorkerDevice>& devices) {
+  if (devices.front().name().is_host()) return not_found("NCCL is for GPUs");
+  if (devices.size() == 1) return not_found("NCCL links GPUs, and there is one");
+  const auto api = trainer::find_nccl(devices.front().name().kind);
+  return api ? Status() : api.error();
+}
+
+Status open_nccl(WorkerDevice& device) {
+  const Status opened = device.open_transport(kNcclTransport, kNcclTransport);
+  if (opened) return {};
+  return Error{opened.error().code, device.text() + ": " + opened.error().message, opened.error().hint};
+}
+
 Result<LinkFigures> over_nccl(const WorkerDevice& from, const WorkerDevice& to) {
-  if (from.text() == kHostDevice) return not_found("NCCL is for GPUs");
-  if (from.text() == to.text()) return not_found("NCCL links GPUs, and there is one");
   WorkerDevice first = from;
   WorkerDevice second = to;
-  EVERSTEP_TRY(first.open_transport(kNcclTransport, kNcclTransport));
-  EVERSTEP_TRY(second.open_transport(kNcclTransport, kNcclTransport));
+  EVERSTEP_TRY(open_nccl(first));
+  EVERSTEP_TRY(open_nccl(second));
   return over_unix(first, second);
 }
 
 }  // namespace
 
 const std::vector<LinkKind>& link_kinds() {
-  static const std::vector<LinkKind> kinds{{"unix", over_unix}, {"tls", over_tls}, {"nccl", over_nccl}};
+  static const std::vector<LinkKind> kinds{
+      {"unix", is_everywhere, over_unix}, {"tls", is_everywhere, over_tls}, {"nccl", find_nccl_between, over_nccl}};
   return kinds;
 }
 
@@ -222,6 +237,10 @@ storage::Json measure_links(const std::vector<WorkerDevice>& devices) {
   storage::Json not_checked = storage::Json::array();
   storage::Json failed = storage::Json::array();
   for (const LinkKind& kind : link_kinds()) {
+    if (const Status found = kind.find(devices); !found) {
+      not_checked.append(storage::Json::object().set("kind", kind.name).set("reason", found.error().line()));
+      continue;
+    }
     // Of two devices there is one pair.
     const std::size_t pairs = devices.size() == 2 ? 1 : devices.size();
     for (std::size_t i = 0; i < pairs; ++i) {
@@ -229,10 +248,6 @@ storage::Json measure_links(const std::vector<WorkerDevice>& devices) {
       const WorkerDevice& to = devices[(i + 1) % devices.size()];
       storage::Json one = storage::Json::object().set("kind", kind.name);
       const auto figures = kind.measure(from, to);
-      if (!figures && figures.error().code == ErrorCode::kNotFound) {
-        not_checked.append(std::move(one.set("reason", figures.error().line())));
-        break;
-      }
       one.set("from", from.text()).set("to", to.text());
       if (!figures) {
         failed.append(std::move(one.set("reason", figures.error().line())));

@@ -20,7 +20,8 @@ struct LinkFigures {
 // A way for tensors between two workers.
 struct LinkKind {
   std::string name;  // "unix", "tls", "nccl"
-  // kNotFound: this build or this host has no such way; the message says what is missing.
+  // What of it this build or this host lacks; a device that cannot be used is a failure of measure().
+  std::function<Status(const std::vector<WorkerDevice>& devices)> find;
   std::function<Result<LinkFigures>(const WorkerDevice& from, const WorkerDevice& to)> measure;
 };
 

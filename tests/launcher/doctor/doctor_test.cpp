@@ -138,10 +138,12 @@ TEST_F(Doctor, PassesOnADevice) {
   for (const SeenCheck& check : checks_of(ended)) {
     EXPECT_EQ(check.result, "passed") << check.name << ": " << check.reason;
     const bool is_block = check.name.starts_with("block ");
-    EXPECT_EQ(check.figure == "0 off the CPU, bits repeat", is_block) << check.name << ": " << check.figure;
+    EXPECT_EQ(check.figure == "0 off the CPU, bits repeat, the worst of 2", is_block)
+        << check.name << ": " << check.figure;
   }
   for (const char* fact : {"\"NCCL_DEBUG\": \"INFO\"", "\"libtorch\": ", "\"processor\": ", "\"verdict\": \"passed: ",
-                           "2 x fake accelerator, 4.0 GiB"}) {
+                           "2 x fake accelerator, 4.0 GiB", "\"nccl\": \"23007\"",
+                           "\"etcd\": \"etcd Version: ", "\"preset\": \"", "\"compiler\": \"GNU "}) {
     EXPECT_THAT(ended.out, HasSubstr(fact));
   }
   EXPECT_TRUE(has_left_nothing());
@@ -153,6 +155,9 @@ TEST_F(Doctor, SaysWhyNcclIsNotChecked) {
     const Ended ended = run({"--device=fake", "--only=links"}, {variable});
     EXPECT_EQ(ended.exit_code, 0) << ended.out << ended.log;
     EXPECT_THAT(ended.out, testing::ContainsRegex("\nlink nccl +not checked +.*" + reason));
+    const Ended json = run({"--device=fake", "--only=links", "--json"}, {variable});
+    const bool has_nccl = variable != "FAKE_NCCL=0";
+    EXPECT_THAT(json.out, HasSubstr(has_nccl ? "\"nccl\": \"23007\"" : "\"nccl\": \"none: this build has no NCCL"));
   }
 }
 
@@ -183,7 +188,27 @@ TEST_F(Doctor, ChecksTheCpuIfThereIsNoGpu) {
 
 TEST_F(Doctor, FindsAWrongOperator) {
   expect_only_failure(run({"--device=fake", "--only=operators,blocks", "--json"}, {"FAKE_WRONG_OPERATOR=gelu_"}),
-                      "operators", "on the device these have other bits than on the CPU: gelu_");
+                      "operators", "on fake:7 these have other bits than on the CPU: gelu_");
+}
+
+// The second of two; what it computes repeats.
+TEST_F(Doctor, FindsTheOneDeviceThatComputesWrongly) {
+  const Ended ended = run({"--device=fake", "--only=operators,blocks", "--json"},
+                          {"FAKE_DEVICES=2", "FAKE_WRONG_OPERATOR=gelu_", "FAKE_WRONG_DEVICE=1"});
+  EXPECT_EQ(ended.exit_code, 1) << ended.log;
+  const auto checks = checks_of(ended);
+  ASSERT_EQ(checks.size(), 6U);
+  EXPECT_EQ(checks[1].reason, "on fake:1 these have other bits than on the CPU: gelu_");
+  // A wrong bit of one number may be rounded away in the others.
+  for (const SeenCheck& check : checks) {
+    if (check.name != "block gpt fp32") continue;
+    EXPECT_THAT(check.reason, HasSubstr("on fake:1 it has other bits than fake:0")) << check.name;
+  }
+}
+
+TEST_F(Doctor, SaysThatADeviceCannotBeUsedAndNotThatItIsNotChecked) {
+  expect_only_failure(run({"--device=fake", "--only=links", "--json"}, {"FAKE_DEVICES=3", "FAKE_LOST_DEVICE=2"}),
+                      "link nccl", "fake:2: cannot use GPU 2: it has fallen off the bus");
 }
 
 TEST_F(Doctor, FindsBitsThatDiffer) {

@@ -26,7 +26,8 @@ const Names kLocal{"advertise", "bind",       "drop-secret", "etcd",   "etcd-ca"
                    "job",       "json",       "metrics",     "notice", "notice-url", "output",    "etcd-plain-text",
                    "restart",   "port-range", "resume",      "tls-ca", "tls-cert",   "tls-key",   "secret-file",
                    "trace",     "wire",       "workers"};
-const Names kMembership{"etcd-outage-limit", "join-debounce", "join-interval", "lease-ttl", "min-workers", "rebalance"};
+const Names kMembership{"etcd-outage-limit", "hang-limit",  "join-debounce", "join-interval",
+                        "lease-ttl",         "min-workers", "rebalance"};
 
 Names names_of(const std::vector<OptionSpec>& options) {
   Names names;
@@ -121,6 +122,7 @@ TEST(OptionNature, IsGivenToEveryOptionOnPurpose) {
         "keep-every",
         "keep-best",
         "lease-ttl",
+        "hang-limit",
         "rebalance",
         "min-workers",
         "compare-replicas",

@@ -54,6 +54,7 @@ TEST(ResumeRules, AllowOtherPlansLengthsFilesAndLogs) {
                           "--shapes=2=2x1",
                           "--min-workers=2",
                           "--lease-ttl=5",
+                          "--hang-limit=5",
                           "--join-debounce=1",
                           "--join-interval=1",
                           "--etcd-outage-limit=5",

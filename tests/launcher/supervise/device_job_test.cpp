@@ -61,6 +61,49 @@ TEST_F(DeviceJob, TakesAWorkerThatJoins) {
   expect_proofs();
 }
 
+TEST_F(DeviceJob, GivesWorkersThatPeopleStartTheDevicesThatAreFree) {
+  const std::string devices = "FAKE_DEVICES=4";
+  environment = {devices};
+  ASSERT_TRUE(starts_on_device(2, {"--shapes=2=2x1,3=3x1,4=4x1"}));
+  const auto has_device = [&](const std::string& worker, const std::string& device) {
+    return becomes(worker + " on " + device, [&] {
+      const auto log = read_file(path("run/worker-" + worker + ".log"), std::size_t{1} << 24);
+      return log && log->find("event=device device=" + device + " ") != std::string::npos;
+    });
+  };
+  ASSERT_TRUE(has_device("1", "fake:1"));
+  RunningProgram& third = add_worker("third", {}, {"env", devices});
+  ASSERT_TRUE(has_device("third", "fake:2"));
+  add_worker("fourth", {}, {"env", devices});
+  ASSERT_TRUE(has_device("fourth", "fake:3"));
+  ASSERT_TRUE(trains_with(4, 1));
+  const Ended refused = run_program({"worker", worker_config(), "--job=job"}, {devices});
+  EXPECT_EQ(refused.exit_code, 69) << refused.log;
+  EXPECT_THAT(refused.log, HasSubstr("each device of the kind fake has a worker already, and there are 4"));
+  ASSERT_NO_FATAL_FAILURE(expect_others_go_on(third.pid(), SIGKILL, 3));
+  add_worker("fifth", {}, {"env", devices});
+  ASSERT_TRUE(has_device("fifth", "fake:2"));
+  add_worker("twin", {"--device=fake:0"}, {"env", devices});
+  ASSERT_TRUE(has_device("twin", "fake:0"));
+  expect_good_end();
+}
+
+// Its process lives, and answers; only what it has given to its device is never done.
+TEST_F(DeviceJob, GoesOnWithoutAWorkerWhoseDeviceHangs) {
+  environment = {"FAKE_STUCK=" + path("stuck-")};
+  ASSERT_TRUE(starts_on_device(3, {"--shapes=3=3x1,2=2x1", "--hang-limit=3", "--lease-ttl=2"}));
+  const int number = (leader() + 1) % 3;
+  const int before = generation();
+  file("stuck-" + std::to_string(worker(number)), "");
+  ASSERT_TRUE(trains_with(2, before));
+  ASSERT_TRUE(goes_on());
+  EXPECT_TRUE(becomes("its end", [&] {
+    const auto log = read_file(path("run/worker-" + std::to_string(number) + ".log"), std::size_t{1} << 24);
+    return log && log->find("event=hung reason=\"an op does not end\"") != std::string::npos;
+  }));
+  expect_good_end();
+}
+
 TEST_F(DeviceJob, RefusesAWorkerOnAnotherKindOfDevice) {
   ASSERT_TRUE(starts_on_device(2, {"--shapes=2=2x1"}));
   const Ended ended = run_program({"worker", worker_config(), "--job=job", "--device=cpu"});
@@ -94,6 +137,16 @@ TEST_F(DeviceJob, IsReplayedOnItsDevice) {
     EXPECT_THAT(ended.log, HasSubstr(line));
     EXPECT_EQ(ended.log.find('\n'), ended.log.size() - 1) << ended.log;
   }
+}
+
+TEST_F(DeviceJob, TellsItsCheckpointsWhatItWasComputedWith) {
+  ASSERT_TRUE(starts(2, {"--device=fake", "--workers=2", "--shapes=2=2x1"}));
+  ASSERT_TRUE(saves(step() + 1));
+  expect_stop();
+  const Ended shown = run_program({"checkpoint", "show", "--checkpoint-dir=" + path("saves")});
+  EXPECT_EQ(shown.exit_code, 0) << shown.log;
+  EXPECT_THAT(shown.out, HasSubstr("nccl = 23007"));
+  EXPECT_THAT(shown.out, HasSubstr("device-name = fake accelerator"));
 }
 
 // The window is tried again on the device; the same minibatch spoils it again, and is left out.

@@ -122,6 +122,20 @@ TEST(LocalDevices, AreReachedByNcclOrNot) {
   EXPECT_THAT(on_cpu.failure->error.message, HasSubstr("this job computes on the CPU"));
 }
 
+std::vector<std::string> explained(const std::string& device, ListDevices list) {
+  return explain_device(train_config({"--workers=1", "--device=" + device, "--transport=host"}), list);
+}
+
+TEST(LocalDevices, AreExplainedByTheVariablesThatTheirWorkersSet) {
+  const std::vector<std::string> of_gpus = explained("cuda", must_not_ask);
+  ASSERT_EQ(of_gpus.size(), 3U);
+  EXPECT_EQ(of_gpus[1], "workers have CUDA_DEVICE_MAX_CONNECTIONS=32, unless it is set");
+  EXPECT_EQ(explained("cuda:1", must_not_ask), of_gpus);
+  EXPECT_EQ(explained("auto", two_gpus), of_gpus);
+  EXPECT_EQ(explained("auto", no_gpu).size(), 0U);
+  EXPECT_EQ(explained("cpu", must_not_ask).size(), 0U);
+}
+
 TEST(LocalDevices, AreReadFromWhatTheWorkerProgramPrints) {
   const auto devices = parse_device_list(
       "a library "

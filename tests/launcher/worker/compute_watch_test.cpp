@@ -56,7 +56,7 @@ class Watching : public testing::Test {
   }
 
   Tick now_ = kOneSecond;
-  ComputeWatch watch_{[this] { return now_; }};
+  ComputeWatch watch_{[this] { return now_; }, 30 * kOneSecond};
 };
 
 TEST_F(Watching, FindsAnOpThatDoesNotEnd) {

@@ -130,7 +130,7 @@ TEST_F(DeviceOfAWorker, TrainsToTheBitsOfTheHost) {
 TEST_F(DeviceOfAWorker, IsFoundToHangWhenAKernelDoesNotEnd) {
   constexpr Tick kHour = 3600 * kTicksPerSecond;
   std::atomic<Tick> now = 1;
-  ComputeWatch watch([&now] { return now.load(); });
+  ComputeWatch watch([&now] { return now.load(); }, 30 * kTicksPerSecond);
   std::promise<void> has_begun;
   std::promise<void> was_given;
   std::promise<void> may_end;
