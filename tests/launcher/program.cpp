@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "launcher/cli/process_table.h"
+#include "tests/send_signal.h"
 
 namespace everstep::launcher {
 namespace {
@@ -107,11 +108,7 @@ RunningProgram::~RunningProgram() {
 
 std::vector<pid_t> RunningProgram::children() const { return living_children(pid_); }
 
-// To −1 the kernel sends it to everybody.
-void RunningProgram::signal(int number) const {
-  EVERSTEP_CHECK(pid_ > 0, "its end was waited for already");
-  ::kill(pid_, number);
-}
+void RunningProgram::signal(int number) const { send_signal(pid_, number); }
 
 // The place in the file is the program's own: it must not be moved.
 std::string RunningProgram::log() const {

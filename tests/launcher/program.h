@@ -37,7 +37,7 @@ class RunningProgram {
   pid_t pid() const { return pid_; }
   // The processes that it started and that are still there, oldest first.
   std::vector<pid_t> children() const;
-  void signal(int number) const;
+  void signal(int number) const;  // not once its end was waited for
   // What it has written to standard error so far.
   std::string log() const;
   // Its end, or what there is when the time is over; it is killed then.

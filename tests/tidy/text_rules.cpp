@@ -58,6 +58,20 @@ const std::vector<Pattern>& patterns_of_wall_clocks() {
   return patterns;
 }
 
+// Where a process that was not found would make a signal go to all there are.
+bool may_signal_many(const std::string& path) {
+  static const std::regex elsewhere("(tests|bench)/.*");
+  return !std::regex_match(path, elsewhere) || path == "tests/send_signal.h";
+}
+
+const std::vector<Pattern>& patterns_of_signals() {
+  static const std::vector<Pattern> patterns = {
+      {std::regex(R"((^|[^A-Za-z0-9_>])::kill(pg)?\()"),
+       "a signal that may go to all processes (hint: use send_signal() of tests/send_signal.h)"},
+  };
+  return patterns;
+}
+
 void check_patterns(const SourceFile& file, const std::vector<Pattern>& patterns, Violations& violations) {
   int number = 0;
   for (const std::string_view line : lines_of(file.text)) {
@@ -97,6 +111,7 @@ Violations check_text(const SourceFile& file) {
   if (std::regex_match(file.path, any_cpp)) {
     check_patterns(file, patterns_for_cpp(), violations);
     if (!may_look_at_the_wall(file.path)) check_patterns(file, patterns_of_wall_clocks(), violations);
+    if (!may_signal_many(file.path)) check_patterns(file, patterns_of_signals(), violations);
     check_cpp(file, violations);
   }
   return violations;

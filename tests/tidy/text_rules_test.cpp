@@ -62,6 +62,16 @@ TEST(Text, LooksAtNoClockThatJumps) {
   EXPECT_THAT(check_text({"elastic/a.cpp", "const auto now = steady_clock::now() + run_time(0);\n"}), IsEmpty());
 }
 
+TEST(Text, OfATestSendsNoSignalToAll) {
+  const std::string line = std::string("  ::ki") + "ll(process, SIGKILL);\n";
+  for (const std::string path : {"tests/base/a_test.cpp", "bench/a.cpp"}) {
+    EXPECT_THAT(check_text({path, line}), ElementsAre(violation(1, "a signal that may go to all")));
+  }
+  EXPECT_THAT(check_text({"tests/send_signal.h", line}), IsEmpty());
+  EXPECT_THAT(check_text({"launcher/cli/a.cpp", line}), IsEmpty());
+  EXPECT_THAT(check_text({"tests/base/a_test.cpp", "void Cluster" + line.substr(2)}), IsEmpty());
+}
+
 TEST(Text, OfATestRunsTheTest) {
   for (const std::string word : {"GTEST_"
                                  "SKIP()",

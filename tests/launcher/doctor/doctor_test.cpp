@@ -13,6 +13,7 @@
 #include "storage/json/json_reader.h"
 #include "tests/launcher/commands/command_run.h"
 #include "tests/launcher/program.h"
+#include "tests/send_signal.h"
 
 namespace everstep::launcher {
 namespace {
@@ -233,7 +234,7 @@ TEST_F(Doctor, FindsAJobThatDoesNotRecover) {
   ASSERT_TRUE(says("train.log", "event=worker_died"));
   for (const pid_t process : living_children(program.pid())) {
     const auto words = arguments_of(process);
-    if (!words.empty() && words.front() == "train") ::kill(process, SIGKILL);
+    if (!words.empty() && words.front() == "train") send_signal(process, SIGKILL);
   }
   expect_only_failure(program.wait(kPatience), "recovery", "LIVE: no two new checkpoints");
 }

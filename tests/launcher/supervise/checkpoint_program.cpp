@@ -10,6 +10,7 @@
 
 #include "launcher/job/checkpoint_store.h"
 #include "storage/json/json_reader.h"
+#include "tests/send_signal.h"
 
 namespace everstep::launcher {
 namespace {
@@ -86,7 +87,7 @@ void CheckpointProgram::kill_worker_after_first_commit(const std::vector<std::st
   const auto program = start_until_commit(args);
   const std::vector<pid_t> workers = program->children();
   ASSERT_FALSE(workers.empty()) << "it was too fast to be killed";
-  ::kill(workers.back(), SIGKILL);
+  send_signal(workers.back(), SIGKILL);
   const Ended ended = program->wait(seconds(30));
   EXPECT_EQ(ended.exit_code, 69) << ended.log;
 }

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/launcher/supervise/elastic_job.h"
+#include "tests/send_signal.h"
 
 namespace everstep::launcher {
 
@@ -14,7 +15,7 @@ class DeviceJobEnds : public ElasticJob {
   // The worker gets the signal, and the job goes on with that many.
   void expect_others_go_on(pid_t worker, int signal, int workers) {
     const int before = generation();
-    ::kill(worker, signal);
+    send_signal(worker, signal);
     ASSERT_TRUE(trains_with(workers, before));
     ASSERT_TRUE(goes_on());
   }

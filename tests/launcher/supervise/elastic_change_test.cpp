@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/launcher/supervise/elastic_job.h"
+#include "tests/send_signal.h"
 
 namespace everstep::launcher {
 namespace {
@@ -32,7 +33,7 @@ TEST_F(ElasticChange, OfTwoThatJoinAndOneThatLeavesRedoesNothing) {
   const int before = generation();
   scale(6);
   ASSERT_GT(worker(5), 0);
-  ::kill(leaving, SIGTERM);
+  send_signal(leaving, SIGTERM);
   ASSERT_TRUE(trains_with(5, before));
   ASSERT_TRUE(goes_on());
   const Ended ended = expect_stop();
@@ -56,7 +57,7 @@ TEST_F(ElasticChange, TenTimesEndsWithTheBitsOfARunThatNobodyDisturbed) {
   }
   ASSERT_TRUE(saves(step() + 1));  // else what those four did is all undone
   int before = generation();
-  ::kill(worker(0), SIGKILL);
+  send_signal(worker(0), SIGKILL);
   ASSERT_TRUE(trains_with(3, before));
   ASSERT_TRUE(goes_on(10));
   before = generation();

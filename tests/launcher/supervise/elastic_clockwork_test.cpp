@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/launcher/supervise/elastic_job.h"
+#include "tests/send_signal.h"
 
 namespace everstep::launcher {
 namespace {
@@ -36,7 +37,7 @@ TEST_F(ElasticClockwork, TrainsEveryNumberOfWorkersAndSurvivesALoss) {
   ASSERT_TRUE(trains_with(4, generation()));
   ASSERT_TRUE(goes_on());
   const int before = generation();
-  ::kill(worker(1), SIGKILL);
+  send_signal(worker(1), SIGKILL);
   ASSERT_TRUE(trains_with(3, before));
   ASSERT_TRUE(goes_on());
   expect_stop();
@@ -51,7 +52,7 @@ TEST_F(ElasticClockwork, GoesOnFromCutsInsideWindowsAndUnderAnotherSchedule) {
   const std::string cuts = "--checkpoint-every=5r";
   ASSERT_TRUE(starts(4, {window, cuts, "--schedule=clockwork", "--shapes=4=4x1,3=3x1", "--redundancy=0"}));
   const int before = generation();
-  ::kill(worker(2), SIGKILL);
+  send_signal(worker(2), SIGKILL);
   ASSERT_TRUE(trains_with(3, before));
   EXPECT_EQ(generations().back().origin, "checkpoint");
   ASSERT_TRUE(goes_on());
@@ -78,10 +79,10 @@ TEST_F(ElasticClockwork, ReplaysTenChangesOfWorkersThatMakeProvisionalWeights) {
   for (const int workers : {8, 6, 3, 5, 2, 4}) {
     ASSERT_NO_FATAL_FAILURE(expect_change(workers, [&] { scale(workers); }));
   }
-  ASSERT_NO_FATAL_FAILURE(expect_change(3, [&] { ::kill(worker(leader()), SIGKILL); }));
+  ASSERT_NO_FATAL_FAILURE(expect_change(3, [&] { send_signal(worker(leader()), SIGKILL); }));
   ASSERT_NO_FATAL_FAILURE(expect_change(4, [&] { add_worker("another"); }));
-  ASSERT_NO_FATAL_FAILURE(expect_change(3, [&] { ::kill(worker(leader()), SIGTERM); }));
-  ASSERT_NO_FATAL_FAILURE(expect_change(2, [&] { ::kill(worker(leader()), SIGKILL); }));
+  ASSERT_NO_FATAL_FAILURE(expect_change(3, [&] { send_signal(worker(leader()), SIGTERM); }));
+  ASSERT_NO_FATAL_FAILURE(expect_change(2, [&] { send_signal(worker(leader()), SIGKILL); }));
   EXPECT_EQ(changes, 10);
   expect_stop();
   std::set<std::string> shapes;  // of plans that make provisional weights

@@ -8,6 +8,7 @@
 #include "storage/json/json_reader.h"
 #include "tests/elastic/etcd_cluster.h"
 #include "tests/launcher/supervise/elastic_job.h"
+#include "tests/send_signal.h"
 
 namespace everstep::launcher {
 namespace {
@@ -53,7 +54,7 @@ TEST_F(ElasticCurve, HasNoHoleAfterTheLeaderWasKilled) {
   ASSERT_TRUE(starts(4, {"--shapes=4=2x2,3=3x1,2=2x1", "--checkpoint-every=3"}));
   for (const int workers : {3, 2}) {
     const int before = generation();
-    ::kill(worker(leader()), SIGKILL);
+    send_signal(worker(leader()), SIGKILL);
     ASSERT_TRUE(trains_with(workers, before));
     ASSERT_TRUE(goes_on());
   }

@@ -27,10 +27,14 @@ constexpr seconds kPatience{60};
 constexpr milliseconds kGone{3000};
 constexpr milliseconds kLook{10};
 
+// That of no process, and no number that a signal can be sent to (send_signal).
+constexpr pid_t kNoProcess = 0;
+
+// Without the last line as long as only half of it is there.
 std::vector<std::string> lines_with(const std::string& text, const std::string& what) {
   std::vector<std::string> found;
   std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
+  for (std::string line; std::getline(lines, line) && !lines.eof();) {
     if (line.find(what) != std::string::npos) found.push_back(line);
   }
   return found;
@@ -119,8 +123,8 @@ pid_t ElasticJob::worker(int number) const {
   const std::string log = path(output_ + "/worker-" + std::to_string(number) + ".log");
   std::vector<std::string> started;
   const auto has_started = [&] { return !(started = lines_with(content(log), "event=started")).empty(); };
-  EXPECT_TRUE(becomes("worker " + std::to_string(number), has_started));
-  return started.empty() ? -1 : number_of(started.back(), "pid");
+  EXPECT_TRUE(number >= 0 && becomes("worker " + std::to_string(number), has_started));
+  return started.empty() ? kNoProcess : number_of(started.back(), "pid");
 }
 
 int ElasticJob::leader() const {
@@ -174,12 +178,9 @@ int ElasticJob::generation() const {
 
 int ElasticJob::step() const {
   const auto lines = lines_with(content(path(output_ + "/metrics.jsonl")), "\"step\":");
-  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
-    // The last line may be half there.
-    const auto json = storage::parse_json(*line);
-    if (json) return static_cast<int>(*storage::JsonReader(*json).integer_at("step"));
-  }
-  return 0;
+  if (lines.empty()) return 0;
+  const auto json = storage::parse_json(lines.back());
+  return static_cast<int>(*storage::JsonReader(*json).integer_at("step"));
 }
 
 int ElasticJob::checkpoints() const { return static_cast<int>(lines_with(log(), "event=checkpoint_saved ").size()); }

@@ -60,9 +60,11 @@ class ElasticJob : public CommandFiles {
   void scale(int workers) const;
 
   RunningProgram& train() { return *train_; }
-  pid_t worker(int number) const;  // of those that `everstep train` started
-  int leader() const;              // the number of that worker
-  std::string etcd() const;        // the URLs
+  // Of those that `everstep train` started. If there is none in time the test fails, and its process is 0; the
+  // number of a leader that nobody found is −1.
+  pid_t worker(int number) const;
+  int leader() const;
+  std::string etcd() const;  // the URLs
   // How the directory of the run names the job, once there is one: to commands about it, and to further workers.
   std::string dir() const;            // "--dir=…"
   std::string worker_config() const;  // "--config=…"

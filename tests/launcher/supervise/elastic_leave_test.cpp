@@ -8,6 +8,7 @@
 #include "tests/elastic/etcd_cluster.h"
 #include "tests/launcher/http/metadata_server.h"
 #include "tests/launcher/supervise/elastic_job.h"
+#include "tests/send_signal.h"
 
 namespace everstep::launcher {
 namespace {
@@ -54,7 +55,8 @@ TEST_F(ElasticLeave, OfAWorkerThatHasJustBeenStartedIsInOrder) {
   scale(3);
   ASSERT_TRUE(says("event=worker_started name=w2"));
   const auto children = train().children();
-  ::kill(children.back(), SIGTERM);
+  ASSERT_FALSE(children.empty());
+  send_signal(children.back(), SIGTERM);
   ASSERT_TRUE(says("event=worker_left name=w2"));
   ASSERT_TRUE(goes_on());
   expect_stop();
@@ -66,7 +68,7 @@ TEST_F(ElasticLeave, IsNotAskedForByASignalThatWasIgnoredAtTheStart) {
   wrapper = {"/usr/bin/nohup"};
   ASSERT_TRUE(starts(2, {"--workers=2"}));
   const int before = generation();
-  for (const pid_t process : {train().pid(), worker(0), worker(1)}) ::kill(process, SIGHUP);
+  for (const pid_t process : {train().pid(), worker(0), worker(1)}) send_signal(process, SIGHUP);
   ASSERT_TRUE(goes_on(100));
   EXPECT_EQ(generation(), before);
   EXPECT_THAT(story(), Not(ContainsRegex("event=(stopping|leaving)")));
@@ -78,11 +80,11 @@ TEST_F(ElasticLeave, OfOneWhoWasDrainedIsNotCountedByScale) {
   ASSERT_TRUE(starts(4, {"--shapes=4=4x1,3=3x1"}));
   const int before = generation();
   const pid_t leaving = worker(1);
-  ::kill(leaving, SIGSTOP);
+  send_signal(leaving, SIGSTOP);
   EXPECT_EQ(run_program({"drain", "w1", dir()}).exit_code, 0);
   scale(3);
   ASSERT_TRUE(says("event=scaling from=3 to=3"));
-  ::kill(leaving, SIGCONT);
+  send_signal(leaving, SIGCONT);
   ASSERT_TRUE(trains_with(3, before));
   ASSERT_TRUE(says("event=worker_left name=w1"));
   ASSERT_TRUE(goes_on());
@@ -94,7 +96,7 @@ TEST_F(ElasticLeave, OfOneWhoWasDrainedIsNotCountedByScale) {
 TEST_F(ElasticLeave, OfAWorkerOfTheRunIsToldAsSuch) {
   ASSERT_TRUE(starts(4, {"--shapes=4=4x1,3=3x1"}));
   const pid_t leaving = worker(2);
-  ::kill(leaving, SIGTERM);
+  send_signal(leaving, SIGTERM);
   ASSERT_TRUE(says("event=worker_left name=w2"));
   EXPECT_TRUE(is_gone_within(leaving, seconds(5)));
   ASSERT_TRUE(goes_on());

@@ -5,6 +5,7 @@
 
 #include "tests/elastic/etcd_cluster.h"
 #include "tests/launcher/supervise/elastic_job.h"
+#include "tests/send_signal.h"
 
 namespace everstep::launcher {
 namespace {
@@ -21,7 +22,7 @@ class ElasticLoss : public ElasticJob {
     const int first = leader() + behind_leader;
     const std::vector<pid_t> most{worker(first % 5), worker((first + 1) % 5), worker((first + 2) % 5)};
     for (const int number : {SIGSTOP, SIGKILL}) {
-      for (const pid_t one : most) ::kill(one, number);
+      for (const pid_t one : most) send_signal(one, number);
     }
     ASSERT_TRUE(trains_with(2, before));
     ASSERT_TRUE(goes_on());
@@ -34,7 +35,7 @@ class ElasticLoss : public ElasticJob {
 TEST_F(ElasticLoss, OfAWorkerCostsWhatCameAfterHeadWithoutCopies) {
   ASSERT_TRUE(starts(4, {"--redundancy=0", "--shapes=4=4x1,3=3x1"}));
   const int before = generation();
-  ::kill(worker(2), SIGKILL);
+  send_signal(worker(2), SIGKILL);
   ASSERT_TRUE(trains_with(3, before));
   EXPECT_EQ(generations().back().origin, "checkpoint");
   ASSERT_TRUE(goes_on());
@@ -47,7 +48,7 @@ TEST_F(ElasticLoss, OfTheLeaderIsLikeThatOfAnyOther) {
   const int before = generation();
   const pid_t leads = worker(leader());
   const auto killed = std::chrono::steady_clock::now();
-  ::kill(leads, SIGKILL);
+  send_signal(leads, SIGKILL);
   ASSERT_TRUE(trains_with(3, before));
   EXPECT_LT(std::chrono::steady_clock::now() - killed, seconds(10)) << "another leads long before a lease has run out";
   ASSERT_TRUE(goes_on());
@@ -59,7 +60,7 @@ TEST_F(ElasticLoss, OfTheLeaderIsLikeThatOfAnyOther) {
 TEST_F(ElasticLoss, OfAWorkerThatCrashesIsReportedWithGenerationAndStep) {
   ASSERT_TRUE(starts(4, {"--shapes=4=2x2,3=3x1"}));
   const int before = generation();
-  ::kill(worker(2), SIGSEGV);
+  send_signal(worker(2), SIGSEGV);
   ASSERT_TRUE(trains_with(3, before));
   const std::string where = "generation " + std::to_string(before) + " at step ";
   EXPECT_TRUE(says("event=worker_died name=w2 signal=SIGSEGV in=\"" + where));
@@ -74,10 +75,10 @@ TEST_F(ElasticLoss, OfAWorkerThatHangsEndsWhenItComesBackAsANewOne) {
   ASSERT_TRUE(starts(4, {"--lease-ttl=2", "--shapes=4=2x2,3=3x1"}));
   const pid_t sleeper = worker(1);
   const int before = generation();
-  ::kill(sleeper, SIGSTOP);
+  send_signal(sleeper, SIGSTOP);
   ASSERT_TRUE(trains_with(3, before));
   const int without = generation();
-  ::kill(sleeper, SIGCONT);
+  send_signal(sleeper, SIGCONT);
   ASSERT_TRUE(trains_with(4, without));
   ASSERT_FALSE(is_gone_within(sleeper, milliseconds(0)));
   ASSERT_TRUE(goes_on());
@@ -88,17 +89,17 @@ TEST_F(ElasticLoss, OfAWorkerThatHangsEndsWhenItComesBackAsANewOne) {
 TEST_F(ElasticLoss, OfASecondWorkerDuringRecoveryIsRecoveredFromToo) {
   ASSERT_TRUE(starts(5, {"--workers=5", "--shapes=5=5x1,4=4x1,3=3x1,2=2x1,1=1x1"}));
   int before = generation();
-  ::kill(worker(2), SIGKILL);
+  send_signal(worker(2), SIGKILL);
   std::this_thread::sleep_for(milliseconds(80));
-  ::kill(worker(3), SIGKILL);
+  send_signal(worker(3), SIGKILL);
   ASSERT_TRUE(trains_with(3, before));
   ASSERT_TRUE(goes_on());
   before = generation();
   const pid_t third = worker(1);
-  ::kill(worker(0), SIGKILL);
+  send_signal(worker(0), SIGKILL);
   // As soon as the next generation is open, before it has made a step.
   ASSERT_TRUE(says("event=generation_obeyed generation=" + std::to_string(before + 1)));
-  ::kill(third, SIGKILL);
+  send_signal(third, SIGKILL);
   ASSERT_TRUE(trains_with(1, before));
   ASSERT_TRUE(goes_on());
   expect_stop();
@@ -122,7 +123,7 @@ TEST_F(ElasticLoss, OfAllWorkersIsMadeGoodByOthersWhileEtcdLives) {
   const elastic::EtcdCluster cluster;
   ASSERT_TRUE(
       starts(3, {"--workers=3", "--etcd=" + cluster.endpoint(0), "--job=job", "--shapes=3=3x1,2=2x1", "--steps=500"}));
-  for (const pid_t worker : {worker(0), worker(1), worker(2)}) ::kill(worker, SIGKILL);
+  for (const pid_t worker : {worker(0), worker(1), worker(2)}) send_signal(worker, SIGKILL);
   expect_end(69);
   RunningProgram& first = add_worker("first");
   RunningProgram& second = add_worker("second");
@@ -137,7 +138,7 @@ TEST_F(ElasticLoss, OfAllWorkersOfTheRunLeavesTheJobToOthers) {
   ASSERT_TRUE(starts(1, {"--workers=1", "--shapes=1=1x1,2=2x1"}));
   RunningProgram& other = add_worker("other");
   ASSERT_TRUE(trains_with(2));
-  ::kill(worker(0), SIGKILL);
+  send_signal(worker(0), SIGKILL);
   ASSERT_TRUE(says("event=serving_others"));
   expect_stop();
   EXPECT_EQ(other.wait(seconds(0)).exit_code, 75);
@@ -147,7 +148,7 @@ TEST_F(ElasticLoss, OfAllWorkersOfTheRunLeavesTheJobToOthers) {
 TEST_F(ElasticLoss, OfTooManyMakesTheJobWaitForOthers) {
   ASSERT_TRUE(starts(3, {"--workers=3", "--min-workers=3", "--shapes=3=3x1"}));
   const int before = generation();
-  ::kill(worker(0), SIGKILL);
+  send_signal(worker(0), SIGKILL);
   ASSERT_TRUE(says("event=waiting workers=2 wanted=3"));
   RunningProgram& another = add_worker("another");
   ASSERT_TRUE(trains_with(3, before));
@@ -162,7 +163,7 @@ TEST_F(ElasticLoss, OfThreeWorkersShutsTheirHostOutForAWhile) {
   ASSERT_TRUE(starts(4, {"--shapes=4=4x1,3=3x1,2=2x1,1=1x1"}));
   const int leads = leader();
   for (const int number : {0, 1, 2, 3}) {
-    if (number != leads) ::kill(worker(number), SIGKILL);
+    if (number != leads) send_signal(worker(number), SIGKILL);
   }
   ASSERT_TRUE(says("event=host_shut_out host="));
   EXPECT_TRUE(says(" seconds=1 times=1"));
@@ -197,9 +198,9 @@ TEST_F(ElasticLoss, OfAWorkerThatWasAboutToLeaveIsALoss) {
   ASSERT_TRUE(starts(4, {"--shapes=4=4x1,3=3x1"}));
   const pid_t leaving = worker(3);
   const int before = generation();
-  ::kill(leaving, SIGTERM);
+  send_signal(leaving, SIGTERM);
   std::this_thread::sleep_for(milliseconds(20));
-  ::kill(leaving, SIGKILL);
+  send_signal(leaving, SIGKILL);
   ASSERT_TRUE(trains_with(3, before));
   ASSERT_TRUE(goes_on());
   expect_stop();

@@ -6,6 +6,7 @@
 
 #include "storage/json/json.h"
 #include "tests/launcher/supervise/elastic_job.h"
+#include "tests/send_signal.h"
 
 namespace everstep::launcher {
 namespace {
@@ -66,7 +67,7 @@ class ElasticFlip : public ElasticJob {
     ASSERT_TRUE(told >> address >> bytes);
     // The sign of a weight in the middle, which every minibatch uses. All numbers stay finite, whatever the data is.
     const off_t at = address + bytes / 8 * 4 + 3;
-    ::kill(process, SIGSTOP);
+    send_signal(process, SIGSTOP);
     std::fstream memory("/proc/" + std::to_string(process) + "/mem", std::ios::binary | std::ios::in | std::ios::out);
     constexpr int kBit = 0x80;
     memory.seekg(at);
@@ -74,7 +75,7 @@ class ElasticFlip : public ElasticJob {
     memory.seekp(at);
     memory.put(static_cast<char>(byte ^ kBit)).flush();
     EXPECT_TRUE(memory.good());
-    ::kill(process, SIGCONT);
+    send_signal(process, SIGCONT);
   }
 
   // The number of a worker that is not in the first group: the first owns what all have.
@@ -113,7 +114,7 @@ TEST_F(ElasticFlip, ReachesACheckpointWhenNothingIsCompared) {
 TEST_F(ElasticMemory, MakesTheLossOfAWorkerGoodInAnAsynchronousPipeline) {
   ASSERT_TRUE(starts_without_checkpoints(4, {"--schedule=clockwork", "--shapes=4=4x1,3=3x1"}));
   const int before = generation();
-  ::kill(worker(2), SIGKILL);
+  send_signal(worker(2), SIGKILL);
   expect_recovery(3, before);
   expect_all_proofs();
 }
@@ -124,10 +125,10 @@ TEST_F(ElasticMemory, DoesNotCountOnOneThatWasAsleepWhenItWasAsked) {
   const int before = generation();
   const int leads = leader();
   const pid_t sleeper = worker((leads + 1) % 4);
-  ::kill(sleeper, SIGSTOP);
-  ::kill(worker((leads + 2) % 4), SIGKILL);
+  send_signal(sleeper, SIGSTOP);
+  send_signal(worker((leads + 2) % 4), SIGKILL);
   ASSERT_TRUE(says("event=generation_obeyed generation=" + std::to_string(before + 1)));
-  ::kill(sleeper, SIGCONT);
+  send_signal(sleeper, SIGCONT);
   ASSERT_TRUE(trains_with(3, before));
   EXPECT_EQ(generations().back().origin, "copies");
   EXPECT_TRUE(goes_on());
@@ -138,10 +139,10 @@ TEST_F(ElasticMemory, DoesNotCountOnOneThatWasAsleepWhenItWasAsked) {
 TEST_F(ElasticMemory, MakesTheLossOfTheLeaderGoodWhereGroupsGuardEachOther) {
   ASSERT_TRUE(starts_without_checkpoints(4, {"--shapes=4=2x2,3=3x1,2=1x2"}));
   int before = generation();
-  ::kill(worker(leader()), SIGKILL);
+  send_signal(worker(leader()), SIGKILL);
   expect_recovery(3, before);
   before = generation();
-  ::kill(worker(leader()), SIGKILL);
+  send_signal(worker(leader()), SIGKILL);
   expect_recovery(2, before);
   expect_all_proofs();
 }
@@ -157,7 +158,7 @@ TEST_F(ElasticMemory, DoesNotRedoWhatAGroupWithoutALossHasRun) {
   for (const int left : {5, 4, 3}) {
     ASSERT_TRUE(goes_on(2));
     const int before = generation();
-    ::kill(worker(left), SIGKILL);
+    send_signal(worker(left), SIGKILL);
     ASSERT_TRUE(trains_with(left, before));
     const GenerationLine next = generations().back();
     if (next.origin != "sums") continue;
@@ -173,8 +174,8 @@ TEST_F(ElasticMemory, MakesTwoLossesAtOnceGoodIfItWasAskedTo) {
   ASSERT_TRUE(starts_without_checkpoints(4, {"--redundancy=2", "--shapes=4=4x1,2=2x1"}));
   const int before = generation();
   const pid_t first = worker(1);
-  ::kill(worker(2), SIGKILL);
-  ::kill(first, SIGKILL);
+  send_signal(worker(2), SIGKILL);
+  send_signal(first, SIGKILL);
   expect_recovery(2, before);
   expect_all_proofs();
 }
@@ -186,7 +187,7 @@ TEST_F(ElasticMemory, GoesBackToTheCheckpointWhenTooMuchIsLostAtOnce) {
   const std::vector<int> lost = too_many();
   ASSERT_EQ(lost.size(), 2U) << "an owner and its guard";
   const std::vector<pid_t> processes{worker(lost[0]), worker(lost[1])};
-  for (const pid_t process : processes) ::kill(process, SIGKILL);
+  for (const pid_t process : processes) send_signal(process, SIGKILL);
   ASSERT_TRUE(trains_with(1, before));
   EXPECT_EQ(generations().back().origin, "checkpoint");
   expect_all_proofs();
@@ -195,7 +196,7 @@ TEST_F(ElasticMemory, GoesBackToTheCheckpointWhenTooMuchIsLostAtOnce) {
 TEST_F(ElasticMemory, GoesBackToTheCheckpointIfItKeepsNoCopies) {
   ASSERT_TRUE(starts(3, {"--workers=3", "--redundancy=0", "--shapes=3=3x1,2=2x1", "--checkpoint-every=5"}));
   const int before = generation();
-  ::kill(worker(2), SIGKILL);
+  send_signal(worker(2), SIGKILL);
   ASSERT_TRUE(trains_with(2, before));
   EXPECT_EQ(generations().back().origin, "checkpoint");
   expect_all_proofs();
@@ -216,7 +217,7 @@ TEST_F(ElasticMemory, MakesOneLossAfterTheOtherGood) {
   ASSERT_TRUE(starts_without_checkpoints(5, {"--shapes=5=5x1,4=4x1,3=3x1,2=2x1"}));
   for (int left = 4; left >= 2; --left) {
     const int before = generation();
-    ::kill(worker(left), SIGKILL);
+    send_signal(worker(left), SIGKILL);
     expect_recovery(left, before);
   }
   expect_all_proofs();

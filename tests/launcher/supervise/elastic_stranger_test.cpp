@@ -11,6 +11,7 @@
 #include "elastic/records.h"
 #include "tests/elastic/etcd_cluster.h"
 #include "tests/launcher/supervise/elastic_job.h"
+#include "tests/send_signal.h"
 
 namespace everstep::launcher {
 namespace {
@@ -221,7 +222,7 @@ TEST_F(ElasticStranger, WhoRestoresABackupEndsTheJobOfThoseWhoComeLater) {
   cluster_.restart(0);
   cluster_.wait_until_healthy();
   ASSERT_TRUE(saves(step() + 50));
-  for (const int number : {0, 1, 2}) ::kill(worker(number), SIGKILL);
+  for (const int number : {0, 1, 2}) send_signal(worker(number), SIGKILL);
   (void)train().wait(std::chrono::seconds(30));
   cluster_.restore_copy(0);
   cluster_.restart(0);

@@ -14,6 +14,7 @@
 
 #include "elastic/etcd_client.h"
 #include "launcher/supervise/etcd_process.h"
+#include "tests/send_signal.h"
 #include "tests/temporary_directory.h"
 
 namespace everstep::launcher {
@@ -57,7 +58,7 @@ TEST(EtcdServer, GoesOnFromItsDataAtOtherPorts) {
   const std::string first_url = url_of(**server);
   EXPECT_NE(::getpgid(first), ::getpgrp()) << "Ctrl-C must not end it before us";
   server->reset();
-  EXPECT_EQ(::kill(first, 0), -1) << "it is gone when the object is";
+  EXPECT_EQ(send_signal(first, 0), -1) << "it is gone when the object is";
 
   server = EtcdServer::start(data, directory.path() / "log", kLong);
   ASSERT_TRUE(server.ok()) << server.error();
@@ -148,7 +149,7 @@ TEST(EtcdServer, IsSeenToHaveDied) {
   ASSERT_TRUE(server.ok()) << server.error();
   EXPECT_TRUE((*server)->is_running());
   const pid_t pid = (*server)->pid();
-  ::kill(pid, SIGKILL);
+  send_signal(pid, SIGKILL);
   siginfo_t how{};
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &how, WEXITED | WNOWAIT), 0);
   EXPECT_FALSE((*server)->is_running());
@@ -161,7 +162,7 @@ TEST(EtcdServer, StartsAgainOnItsDataAndAtItsAddress) {
   const auto client = client_of(**server);
   ASSERT_TRUE(client->transact({{}, {elastic::put("/a", "1")}}, kLong).ok());
   EXPECT_EQ((*server)->wait_status(), std::nullopt);
-  ::kill((*server)->pid(), SIGKILL);
+  send_signal((*server)->pid(), SIGKILL);
   while ((*server)->is_running()) {
   }
   EXPECT_EQ((*server)->wait_status(), SIGKILL);
@@ -221,12 +222,12 @@ TEST(EtcdProcess, DiesWithTheProcessThatStartedIt) {
   }
   pid_t etcd = -1;
   ASSERT_EQ(::read(ends[0], &etcd, sizeof etcd), static_cast<ssize_t>(sizeof etcd));
-  EXPECT_EQ(::kill(etcd, 0), 0);
-  ::kill(starter, SIGKILL);
+  EXPECT_EQ(send_signal(etcd, 0), 0);
+  send_signal(starter, SIGKILL);
   ::waitpid(starter, nullptr, 0);
   ASSERT_GT(etcd, 0);
-  for (int round = 0; round < 500 && ::kill(etcd, 0) == 0; ++round) ::usleep(10'000);
-  EXPECT_EQ(::kill(etcd, 0), -1);
+  for (int round = 0; round < 500 && send_signal(etcd, 0) == 0; ++round) ::usleep(10'000);
+  EXPECT_EQ(send_signal(etcd, 0), -1);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "launcher/cli/process_table.h"
 #include "launcher/rehearse/chaos/small_disk.h"
 #include "tests/launcher/supervise/elastic_job.h"
+#include "tests/send_signal.h"
 
 namespace everstep::launcher {
 namespace {
@@ -27,7 +28,7 @@ class OwnEtcd : public ElasticJob {
     const auto children = train().children();
     const auto etcd = std::ranges::find_if(children, is_etcd);
     ASSERT_NE(etcd, children.end());
-    ::kill(*etcd, SIGKILL);
+    send_signal(*etcd, SIGKILL);
   }
 
   // From now on `everstep train` finds another etcd in its PATH, that runs until break_program() was called.

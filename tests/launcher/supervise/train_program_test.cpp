@@ -11,6 +11,7 @@
 #include "storage/json/json_reader.h"
 #include "tests/launcher/commands/command_run.h"
 #include "tests/launcher/program.h"
+#include "tests/send_signal.h"
 
 namespace everstep::launcher {
 namespace {
@@ -173,7 +174,7 @@ TEST_F(TrainProgram, EmulatesLinksOnWhichAnUpdateTakesItsTime) {
 
 TEST_F(TrainProgram, NamesTheWorkerThatWasKilled) {
   const auto program = start_long_run();
-  ::kill(worker(2), SIGKILL);
+  send_signal(worker(2), SIGKILL);
   const Ended ended = program->wait(seconds(20));
   EXPECT_EQ(ended.exit_code, 69);
   EXPECT_EQ(last_line(ended.log),
@@ -184,7 +185,7 @@ TEST_F(TrainProgram, NamesTheWorkerThatWasKilled) {
 
 TEST_F(TrainProgram, TellsWhereAWorkerCrashed) {
   const auto program = start_long_run();
-  ::kill(worker(1), SIGSEGV);
+  send_signal(worker(1), SIGSEGV);
   const Ended ended = program->wait(seconds(20));
   EXPECT_EQ(ended.exit_code, 69);
   EXPECT_THAT(last_line(ended.log), ContainsRegex("worker 1 was ended by SIGSEGV in generation [0-9]+ at step [0-9]+ "
@@ -195,7 +196,7 @@ TEST_F(TrainProgram, TellsWhereAWorkerCrashed) {
 
 TEST_F(TrainProgram, NamesTheWorkerThatHangs) {
   const auto program = start_long_run("3");
-  ::kill(worker(1), SIGSTOP);
+  send_signal(worker(1), SIGSTOP);
   const Ended ended = program->wait(seconds(20));
   EXPECT_EQ(ended.exit_code, 69);
   EXPECT_THAT(last_line(ended.log), HasSubstr("everstep: worker 1 gives no sign of life"));
@@ -218,7 +219,7 @@ TEST_F(TrainProgram, StopsAtTheEndOfAWindowWhenAsked) {
 
 TEST_F(TrainProgram, LeavesAtOnceWhenAskedTwice) {
   const auto program = start_long_run();
-  ::kill(worker(3), SIGSTOP);  // the end of the window cannot come
+  send_signal(worker(3), SIGSTOP);  // the end of the window cannot come
   program->signal(SIGTERM);
   std::this_thread::sleep_for(milliseconds(100));
   program->signal(SIGTERM);
@@ -231,7 +232,7 @@ TEST_F(TrainProgram, LeavesAtOnceWhenAskedTwice) {
 
 TEST_F(TrainProgram, LeavesNoWorkerBehindWhenItIsKilled) {
   const auto program = start_long_run();
-  ::kill(worker(0), SIGSTOP);
+  send_signal(worker(0), SIGSTOP);
   program->signal(SIGKILL);
   EXPECT_EQ(program->wait(seconds(1)).exit_code, -SIGKILL);
   expect_nothing_left();

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/send_signal.h"
 #include "tests/temporary_directory.h"
 
 namespace everstep::launcher {
@@ -69,7 +70,7 @@ TEST_F(Claims, EndWithAProcessThatIsKilled) {
   char byte = 0;
   ASSERT_EQ(::read(told[0], &byte, 1), 1);
   EXPECT_FALSE(take({"cuda"}));
-  ::kill(other, SIGKILL);
+  send_signal(other, SIGKILL);
   EXPECT_EQ(take({"cuda"}, two_, 60s)->number(), 0) << "waits for one that ends";
   ::waitpid(other, nullptr, 0);
   ::close(told[0]);

@@ -11,6 +11,7 @@
 
 #include "launcher/worker/mailbox.h"
 #include "tests/launcher/worker/scripted_store.h"
+#include "tests/send_signal.h"
 
 namespace everstep::launcher {
 namespace {
@@ -175,14 +176,14 @@ TEST(StoppedProcess, NoticesThatItsTimeIsOverBeforeItAsks) {
   char letter = 0;
   ASSERT_EQ(::read(ends[0], &letter, 1), 1);
   EXPECT_EQ(letter, 'h');
-  ::kill(child, SIGSTOP);
+  send_signal(child, SIGSTOP);
   std::this_thread::sleep_for(std::chrono::nanoseconds(kTtl + kTtl / 4));
-  ::kill(child, SIGCONT);
+  send_signal(child, SIGCONT);
   ASSERT_EQ(::read(ends[0], &letter, 1), 1);
   EXPECT_EQ(letter, 'o');
   ASSERT_EQ(::read(ends[0], &letter, 1), 1);
   EXPECT_EQ(letter, 'h');
-  ::kill(child, SIGKILL);
+  send_signal(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   ::close(ends[0]);
   ::close(ends[1]);

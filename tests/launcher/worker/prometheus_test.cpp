@@ -13,6 +13,7 @@
 #include "launcher/worker/metrics.h"
 #include "storage/json/json.h"
 #include "tests/elastic/etcd_cluster.h"
+#include "tests/send_signal.h"
 #include "tests/temporary_directory.h"
 
 namespace everstep::launcher {
@@ -44,7 +45,7 @@ class Prometheus {
   Prometheus(const Prometheus&) = delete;
   Prometheus& operator=(const Prometheus&) = delete;
   ~Prometheus() {
-    ::kill(pid_, SIGKILL);
+    send_signal(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
 

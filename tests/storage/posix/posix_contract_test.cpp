@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "storage/posix/posix_file_system.h"
+#include "tests/send_signal.h"
 #include "tests/storage/file_system_contract.h"
 #include "tests/temporary_directory.h"
 
@@ -39,7 +40,7 @@ TEST(PosixLock, NamesTheProcessThatHoldsItAndEndsWithIt) {
   ASSERT_EQ(::read(ready[0], &word, 1), 1);
   EXPECT_EQ(word, 'y');
   const auto refused = (*files)->lock("LOCK");
-  EXPECT_EQ(::kill(child, SIGKILL), 0);
+  EXPECT_EQ(send_signal(child, SIGKILL), 0);
   EXPECT_EQ(::waitpid(child, nullptr, 0), child);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);

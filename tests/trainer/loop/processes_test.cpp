@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "tests/send_signal.h"
 #include "tests/trainer/loop/all_workers.h"
 #include "tests/trainer/loop/comparison.h"
 #include "tests/trainer/loop/training_support.h"
@@ -73,7 +74,7 @@ TEST(Processes, FailTogetherWhenOneDies) {
   const TrainOptions options = short_training(ModelFamily::kGpt, {ScheduleKind::kAmdp, 4, 1, 8});
   RunChanges changes;
   changes.change_hooks = [](int worker, TrainHooks& hooks) {
-    if (worker == 2) hooks.on_step = [](const StepReport&) { ::kill(::getpid(), SIGKILL); };
+    if (worker == 2) hooks.on_step = [](const StepReport&) { send_signal(::getpid(), SIGKILL); };
   };
   const auto runs = run_in_processes(options, *shipped_corpus(options.model), changes);
   ASSERT_FALSE(runs.ok());

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/send_signal.h"
 #include "tests/temporary_directory.h"
 #include "tests/trainer/loop/all_workers.h"
 #include "trainer/socket/socket_connector.h"
@@ -82,7 +83,7 @@ struct Child {
   Child& operator=(Child&&) = delete;
   ~Child() {
     if (pid < 0) return;
-    ::kill(pid, SIGKILL);
+    send_signal(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
   }
 

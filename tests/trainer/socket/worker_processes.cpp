@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "tests/send_signal.h"
 #include "tests/trainer/socket/loopback_workers.h"
 
 namespace everstep::trainer {
@@ -94,7 +95,7 @@ WorkerProcesses::WorkerProcesses(Wire wire, const std::vector<WorkerPlace>& plac
 WorkerProcesses::~WorkerProcesses() {
   for (const Worker& worker : workers_) {
     if (worker.process > 0) {
-      ::kill(worker.process, SIGKILL);
+      everstep::send_signal(worker.process, SIGKILL);
       ::waitpid(worker.process, nullptr, 0);
     }
     ::close(worker.pipe);
@@ -105,7 +106,7 @@ void WorkerProcesses::wait_until_ready() {
   for (const Worker& worker : workers_) EVERSTEP_CHECK(read_text(worker.pipe) == "ready", "a worker is not ready");
 }
 
-void WorkerProcesses::send_signal(int worker, int signal) { ::kill(workers_[worker].process, signal); }
+void WorkerProcesses::send_signal(int worker, int signal) { everstep::send_signal(workers_[worker].process, signal); }
 
 std::string WorkerProcesses::finish(int worker) {
   int status = 0;
