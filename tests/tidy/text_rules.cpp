@@ -66,7 +66,7 @@ bool may_signal_many(const std::string& path) {
 
 const std::vector<Pattern>& patterns_of_signals() {
   static const std::vector<Pattern> patterns = {
-      {std::regex(R"((^|[^A-Za-z0-9_>])::kill(pg)?\()"),
+      {std::regex(R"((^|[^A-Za-z0-9_>])::(kill|killpg)\()"),
        "a signal that may go to all processes (hint: use send_signal() of tests/send_signal.h)"},
   };
   return patterns;
