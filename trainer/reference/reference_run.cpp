@@ -43,6 +43,7 @@ ReferenceRun::ReferenceRun(TrainOptions options, const DataSource& data, const T
                    {},
                    zeros(sum_bytes(options_.accumulation)),
                    zeros(model.weight_bytes())};
+    block.next_provisional = zeros(model.weight_bytes());
     if (hooks.initialise_weights) hooks.initialise_weights(block.layout, block.state.weights);
     if (model.precision == Precision::kBf16) {
       block.state.master = zeros(sizeof(float));
@@ -220,7 +221,8 @@ Status ReferenceRun::use(Block& block, int lag) {
 }
 
 // As adamw_step() would, but with the gradient of the minibatches so far, and nothing is changed by it but what the
-// next window begins on.
+// next window begins on. Minibatches behind those may have begun before the update of the window before, and read what
+// that window made.
 void ReferenceRun::step_provisionally(int summed) {
   memory_.wait_gathered();
   fetch_gradients();
@@ -233,13 +235,13 @@ void ReferenceRun::step_provisionally(int summed) {
     for (const StageLayout::Entry& entry : block.layout.entries) {
       const std::vector<float> values = adamw_trial(*parameter++, options_.adam, rate, scale, applied_ + 1);
       if (options_.model.precision == Precision::kFp32) {
-        std::ranges::copy(values, part_of<float>(block.state.provisional, entry).begin());
+        std::ranges::copy(values, part_of<float>(block.next_provisional, entry).begin());
       } else {
-        std::ranges::transform(values, part_of<std::uint16_t>(block.state.provisional, entry).begin(), to_bf16);
+        std::ranges::transform(values, part_of<std::uint16_t>(block.next_provisional, entry).begin(), to_bf16);
       }
     }
   }
-  provisional_for_ = version_ + 1;
+  has_next_provisional_ = true;
 }
 
 Result<double> ReferenceRun::evaluate(std::int64_t minibatches) {
@@ -276,11 +278,13 @@ ReferenceStep::Update ReferenceRun::update(bool skipped) {
   update.skipped = skipped || !update.finite;
   if (!update.skipped) apply(all, update.gradient_norm);
   clip_scale_ = update.skipped ? 1 : reference_clip_scale(options_.adam, update.gradient_norm);
-  for (const Block& block : blocks_) {
+  for (Block& block : blocks_) {
     zero(block.state.gradients);
     memory_.zero(block.memory.gradients[0]);
+    std::swap(block.state.provisional, block.next_provisional);
   }
   ++version_;
+  provisional_for_ = std::exchange(has_next_provisional_, false) ? version_ : -1;
   has_previous_ = true;
   window_loss_ = 0;
   return update;

@@ -88,6 +88,7 @@ class ReferenceRun {
     std::int64_t loaded = 0;  // what is in memory.weights: twice its version, and one more where it is provisional
     std::unique_ptr<StageCompute> compute;
     StageState state;
+    Buffer next_provisional;  // for the window that follows, while the one at hand may still read its own
   };
 
   // What one generation ran of a window.
@@ -124,6 +125,7 @@ class ReferenceRun {
   double clip_scale_ = 1;
   bool has_previous_ = false;          // the weights one version before
   std::int64_t provisional_for_ = -1;  // the window for which there are provisional weights
+  bool has_next_provisional_ = false;  // there are some for the one behind the window at hand
   bool uses_provisional_ = false;      // the window at hand does
   double window_loss_ = 0;             // summed so far
   std::vector<Part> parts_;            // of the window at hand and the one before, the last to begin at the end
