@@ -1,7 +1,6 @@
 #include "launcher/proof/replay.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -78,11 +77,16 @@ class Replay {
     report_.to = history_.end.manifest.name.position;
     const Position latest{request_.from_step.value_or(0) * report_.window};
     const auto after = history_.kept.upper_bound(latest);
-    if (after != history_.kept.begin()) {
-      start_ = std::prev(after)->second.manifest;
+    for (auto kept = after; kept != history_.kept.begin() && !start_;) {
+      --kept;
+      if (can_start_at(history_, kept->second.manifest)) start_ = kept->second.manifest;
+    }
+    if (start_) {
       report_.from = start_->name.position;
     } else if (latest.value > 0) {
-      return not_found("no checkpoint of step " + std::to_string(*request_.from_step) + " or before is kept",
+      const std::string missing =
+          after == history_.kept.begin() ? "is kept" : "has the weights that the window behind it began on";
+      return not_found("no checkpoint of step " + std::to_string(*request_.from_step) + " or before " + missing,
                        "leave --from away to begin at the beginning");
     }
     if (report_.from < report_.to) return {};

@@ -92,8 +92,8 @@ trainer::StageState room_like(const trainer::StageState& state) {
   const auto room = [](const trainer::Buffer& buffer) {
     return buffer.empty() ? trainer::Buffer{} : trainer::allocate_zeroed(buffer.size);
   };
-  return {room(state.weights),       room(state.previous), room(state.first_moment),
-          room(state.second_moment), room(state.master),   room(state.gradients)};
+  return {room(state.weights), room(state.previous),  room(state.first_moment), room(state.second_moment),
+          room(state.master),  room(state.gradients), room(state.provisional)};
 }
 
 }  // namespace

@@ -82,7 +82,42 @@ Result<CommittedEntry> committed_entry(const storage::LedgerEntry& entry) {
   return committed;
 }
 
+bool begins_on(const CommittedHistory& history, std::int64_t window, auto condition) {
+  return std::ranges::any_of(history.entries, [&](const CommittedEntry& entry) {
+    return entry.what.window == window && condition(entry.what);
+  });
+}
+
+bool on_provisional(const trainer::HistoryEntry& entry) { return entry.provisional; }
+
+bool on_previous(const trainer::HistoryEntry& entry) {
+  return is_asynchronous(entry.plan.kind) && !entry.flushed && !entry.provisional;
+}
+
+// How many of the window's minibatches are in the sums of its provisional step, which whoever ran its end has made.
+std::optional<int> summed_in(const CommittedHistory& history, std::int64_t window) {
+  std::optional<trainer::HistoryEntry> part;
+  for (const auto& [what, losses] : history.entries) {
+    if (what.window != window) continue;
+    const bool goes_on = part && part->generation == what.generation && part->plan == what.plan;
+    if (!goes_on) part = what;
+  }
+  if (!part) return std::nullopt;
+  scheduler::ScheduleRequest request = request_of(part->plan);
+  request.first_minibatch = part->first;
+  return provisional_minibatches(request);
+}
+
 }  // namespace
+
+bool can_start_at(const CommittedHistory& history, const storage::Manifest& manifest) {
+  const std::int64_t window = manifest.version.value;
+  if (const int inside = manifest.minibatches_into_window(); inside > 0) {
+    return !begins_on(history, window + 1, on_provisional) || summed_in(history, window) > inside;
+  }
+  return (!begins_on(history, window, on_provisional) || manifest.has(storage::StateKind::kProvisional)) &&
+         (!begins_on(history, window, on_previous) || manifest.has(storage::StateKind::kPrevious));
+}
 
 Result<CommittedHistory> read_history(const storage::Catalog& catalog, std::optional<std::int64_t> to_step) {
   const auto listing = catalog.list();

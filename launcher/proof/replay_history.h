@@ -28,4 +28,9 @@ struct CommittedHistory {
 // damaged, or HEAD or a checkpoint that is not beyond that step; kInvalidArgument: a plan that nobody can replay.
 Result<CommittedHistory> read_history(const storage::Catalog& catalog, std::optional<std::int64_t> to_step);
 
+// Whether a replay can start at the checkpoint, one of those kept: whether it has all weights that minibatches behind
+// it ran on. A checkpoint inside a window may lie behind the sums that the next window's provisional weights are made
+// of. Those who trained had made them; the checkpoint has neither those sums nor the weights.
+bool can_start_at(const CommittedHistory& history, const storage::Manifest& manifest);
+
 }  // namespace everstep::launcher

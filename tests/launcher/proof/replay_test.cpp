@@ -77,6 +77,43 @@ TEST_F(HonestJob, IsNotReplayedIfThereIsNothingToCompare) {
             ErrorCode::kNotFound);
 }
 
+// The checkpoint at step 3 and 2 minibatches lies behind the sums that step 4's provisional weights are made of.
+TEST(ReplayOnProvisionalWeights, StartsWhereThereAreThoseThatItNeeds) {
+  const TemporaryDirectory directory;
+  TrainedJob job(directory.path(), {.provisional = true});
+  EXPECT_EQ(replay_text(*job.replayed()), "from step 0 to step 6: 6 windows, 24 losses, 3 checkpoints: all bits equal");
+  for (const std::int64_t step : {2, 5}) {
+    const auto report = job.replayed({.to_step = {}, .from_step = step, .data = {}, .provenance = {}});
+    ASSERT_TRUE(report.ok()) << report.error().line();
+    EXPECT_EQ(replay_text(*report), "from step 2 to step 6: 4 windows, 16 losses, 2 checkpoints: all bits equal");
+  }
+}
+
+TEST(ReplayOnProvisionalWeights, IsRefusedWhereNoCheckpointHasThem) {
+  const TemporaryDirectory directory;
+  TrainedJob job(directory.path(), {.provisional = true, .keeps_provisional = false});
+  const auto report = job.replayed({.to_step = {}, .from_step = 5, .data = {}, .provenance = {}});
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.error().message,
+            "no checkpoint of step 5 or before has the weights that the window behind it began on");
+  EXPECT_EQ(job.replayed()->difference, std::nullopt) << "from the beginning it can be replayed";
+}
+
+TEST(ReplayOnProvisionalWeights, ComparesThem) {
+  const auto flip = [](Position position, const StageState& state) {
+    if (position.value == 8) state.provisional.as<std::uint8_t>()[0] ^= 1;
+  };
+  EXPECT_THAT(said({.state = flip, .provisional = true}),
+              HasSubstr("all equal, then checkpoint g1-p8-00000abc, block 1, provisional, "));
+}
+
+TEST(ReplayOnProvisionalWeights, FindsAWindowThatIsSaidToHaveHadNone) {
+  const auto hide = [](LedgerEntry& entry) {
+    if (entry.window == 4) entry.provisional = false;
+  };
+  EXPECT_THAT(said({.entry = hide, .provisional = true}), HasSubstr("all equal, then the loss of window 4"));
+}
+
 TEST(Replay, FindsAFlippedBitOfALoss) {
   const auto flip = [](LedgerEntry& entry) {
     if (entry.window != 4) return;

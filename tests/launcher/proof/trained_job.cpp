@@ -8,22 +8,17 @@
 #include "launcher/proof/stored_request.h"
 #include "scheduler/plan_text.h"
 #include "tests/trainer/recovery/mixing_stage.h"
+#include "trainer/checkpoints/commit_assembly.h"
 #include "trainer/checkpoints/state_tensors.h"
 
 namespace everstep::launcher {
 namespace {
 
 constexpr int kWindow = 4;
+constexpr int kSteps = 6;
 constexpr std::uint64_t kLineage = 0x1122334455667788;
 constexpr Generation kGeneration{1};
 constexpr storage::WriterTag kWriter{7, 0xffff};
-
-scheduler::Plan plan_of(const trainer::ModelConfig& model) {
-  scheduler::Plan plan;
-  plan.window = kWindow;
-  plan.cuts = {0, model.blocks()};
-  return plan;
-}
 
 trainer::Buffer copy_of(const trainer::Buffer& buffer) {
   trainer::Buffer copy = trainer::allocate_zeroed(buffer.size);
@@ -49,7 +44,7 @@ TrainedJob::TrainedJob(const std::string& directory, const Untruths& untruths)
                                                      {"minibatch", "1"},
                                                      {"reproducible", untruths_.reproducible ? "true" : "false"},
                                                      {"seed", "5"},
-                                                     {"steps", "6"},
+                                                     {"steps", std::to_string(kSteps)},
                                                      {"window", std::to_string(kWindow)},
                                                      {"workers", "1"}}) {
     configuration_.emplace_back(name, value);
@@ -64,7 +59,7 @@ TrainedJob::TrainedJob(const std::string& directory, const Untruths& untruths)
   const auto data = open_data(*asked->data, asked->options.model);
   EVERSTEP_CHECK(data.ok(), data.error().line());
   trainer::ReferenceRun run(asked->options, **data, hooks_of(*asked));
-  for (const Position end : {Position{8}, Position{14}, Position{24}}) train_to(end, run);
+  for (const Position end : {Position{8}, Position{14}, Position{kSteps * kWindow}}) train_to(end, run);
 }
 
 Result<ReplayReport> TrainedJob::replayed(const ReplayRequest& request) {
@@ -87,13 +82,33 @@ trainer::TrainHooks TrainedJob::hooks_of(const TrainRequest& asked) const {
   return hooks;
 }
 
+// Of two stages the provisional step sums two minibatches: all that lie before the checkpoint inside a window.
+scheduler::Plan TrainedJob::plan() const {
+  scheduler::Plan plan;
+  plan.window = kWindow;
+  plan.cuts = {0, model_.blocks()};
+  if (!untruths_.provisional) return plan;
+  plan.kind = scheduler::ScheduleKind::kClockwork;
+  plan.depth = 2;
+  plan.pipelines = 1;
+  plan.provisional = 2;
+  plan.cuts = {0, 1, model_.blocks()};
+  return plan;
+}
+
+trainer::CutKind TrainedJob::kind_of(const storage::Manifest& manifest) const {
+  if (manifest.minibatches_into_window() > 0) return trainer::CutKind::kInWindow;
+  const bool is_live = untruths_.provisional && untruths_.keeps_provisional && manifest.version.value < kSteps;
+  return is_live ? trainer::CutKind::kLive : trainer::CutKind::kFlush;
+}
+
 // One entry per window and checkpoint, as trainers write them.
 void TrainedJob::train_to(Position end, trainer::ReferenceRun& run) {
   storage::LedgerSegment ledger;
   ledger.lineage = kLineage;
   ledger.begin = run.position();
   ledger.end = end;
-  const scheduler::Plan plan = plan_of(model_);
+  const scheduler::Plan plan = this->plan();
   std::vector<storage::StoredLoss> unfinished;
   while (run.position() < end) {
     const std::int64_t window = run.position().value / kWindow;
@@ -104,12 +119,13 @@ void TrainedJob::train_to(Position end, trainer::ReferenceRun& run) {
     for (int i = first; i < last; ++i) {
       if (untruths_.not_run.contains(static_cast<int>(window * kWindow + i))) entry.left_out.push_back(i);
     }
+    entry.provisional = plan.provisional > 0 && window > 0;
     const auto step = run.run(entry);
     EVERSTEP_CHECK(step.ok(), step.error().line());
     const bool skipped = step->update && step->update->skipped;
     if (skipped) skipped_.push_back(window);
-    ledger.entries.push_back(
-        {window, first, last, kGeneration, scheduler::plan_text(plan), flushed, skipped, step->losses, entry.left_out});
+    ledger.entries.push_back({window, first, last, kGeneration, scheduler::plan_text(plan), flushed, skipped,
+                              step->losses, entry.left_out, 0, entry.provisional});
     unfinished.clear();
     for (int i = 0; last < kWindow && i < last; ++i) unfinished.push_back({i, step->losses[i]});
     if (untruths_.entry) untruths_.entry(ledger.entries.back());
@@ -127,7 +143,7 @@ storage::Manifest TrainedJob::manifest_at(Position end, const trainer::Reference
   manifest.version = {end.value / kWindow};
   manifest.applied = run.applied();
   manifest.clip_scale = run.clip_scale();
-  manifest.plan = {"1f1b", 1, 1, 1, kWindow, 2, {0, model_.blocks()}};
+  manifest.plan = trainer::stored_plan(plan());
   manifest.blocks = model_.blocks();
   manifest.accumulation =
       accumulation_name(untruths_.reproducible ? trainer::Accumulation::kFixedPoint : trainer::Accumulation::kFloat);
@@ -150,9 +166,8 @@ void TrainedJob::commit(storage::Manifest manifest, const storage::LedgerSegment
 }
 
 void TrainedJob::write_files(storage::Manifest& manifest, const trainer::ReferenceRun& run) {
-  const bool is_inside = manifest.minibatches_into_window() > 0;
   trainer::StagedCut cut;
-  cut.kind = is_inside ? trainer::CutKind::kInWindow : trainer::CutKind::kFlush;
+  cut.kind = kind_of(manifest);
   cut.position = manifest.name.position;
   cut.version = manifest.version;
   cut.nonce = manifest.name.nonce;
@@ -162,7 +177,8 @@ void TrainedJob::write_files(storage::Manifest& manifest, const trainer::Referen
     copy.weights = copy_of(all.weights);
     copy.first_moment = copy_of(all.first_moment);
     copy.second_moment = copy_of(all.second_moment);
-    if (is_inside) copy.gradients = copy_of(all.gradients);
+    if (cut.kind == trainer::CutKind::kInWindow) copy.gradients = copy_of(all.gradients);
+    if (cut.kind == trainer::CutKind::kLive) copy.provisional = copy_of(all.provisional);
     if (block == 1 && untruths_.state) untruths_.state(cut.position, copy);
     cut.stages.push_back({block, run.layout(block), copy});
   }

@@ -20,6 +20,8 @@ struct Untruths {
   std::function<void(storage::LedgerEntry&)> entry{};  // what the ledger tells instead
   std::function<void(Position, const trainer::StageState&)> state{};  // what is stored of block 1 instead
   bool reproducible = true;
+  bool provisional = false;       // a pipeline whose windows begin on provisional weights
+  bool keeps_provisional = true;  // the checkpoint at step 2 has those that the next window begins on
 };
 
 // A job of six updates that was really trained, by the reference executor on a model that costs nothing. Its
@@ -38,6 +40,8 @@ class TrainedJob {
 
  private:
   trainer::TrainHooks hooks_of(const TrainRequest& asked) const;
+  scheduler::Plan plan() const;
+  trainer::CutKind kind_of(const storage::Manifest& manifest) const;
   storage::Manifest manifest_at(Position end, const trainer::ReferenceRun& run) const;
   void train_to(Position end, trainer::ReferenceRun& run);
   void commit(storage::Manifest manifest, const storage::LedgerSegment& ledger, const trainer::ReferenceRun& run);

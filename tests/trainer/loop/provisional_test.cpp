@@ -47,14 +47,15 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return name_of(test.param); });
 
 // In the last one minibatches behind those that are summed begin before the update, on what the window before made.
-INSTANTIATE_TEST_SUITE_P(
-    Clockwork, ProvisionalPlan,
-    testing::Values(provisional(clockwork(2, 1, 1, 8), 2), provisional(clockwork(2, 1, 2, 11), 1),
-                    provisional(clockwork(3, 1, 1, 8), 3), provisional(clockwork(3, 1, 2, 19, 3), 2),
-                    provisional(clockwork(4, 2, 1, 16), 2), provisional(clockwork(4, 2, 2, 19, 4), 1),
-                    provisional(clockwork(8, 4, 1, 16, 1), 2), provisional(clockwork(8, 2, 2, 29), 4),
-                    provisional(clockwork(4, 1, 1, 8), 6)),
-    [](const auto& test) { return name_of(test.param); });
+INSTANTIATE_TEST_SUITE_P(Clockwork, ProvisionalPlan,
+                         testing::Values(provisional(clockwork(2, 1, 1, 8), 2), provisional(clockwork(2, 1, 2, 11), 1),
+                                         provisional(clockwork(3, 1, 1, 8), 3),
+                                         provisional(clockwork(3, 1, 2, 19, 3), 2),
+                                         provisional(clockwork(4, 2, 1, 16), 2),
+                                         provisional(clockwork(4, 2, 2, 19, 4), 1),
+                                         provisional(clockwork(8, 4, 1, 16, 1), 2),
+                                         provisional(clockwork(8, 2, 2, 29), 4), provisional(clockwork(4, 1, 1, 8), 6)),
+                         [](const auto& test) { return name_of(test.param); });
 
 TEST(Provisional, GivesTheBitsOfTheOracleInBf16AndWithRecomputation) {
   for (const TestPlan& plan :
