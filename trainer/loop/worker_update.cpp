@@ -145,7 +145,7 @@ std::optional<Anomaly> Worker::anomaly_of(const std::vector<UpdateRecord>& recor
 Status Worker::stop_for(const Anomaly& anomaly) const {
   const AnomalyPolicy& policy = options_.anomalies;
   const bool is_last_try = policy.skips && policy.window == anomaly.window;
-  const bool follows_another = result_.last.skipped && result_.last.step == anomaly.window;
+  const bool follows_another = skipped_in_a_row_ > 0;  // also after a resume
   if (!policy.stops || is_last_try || follows_another) return {};
   if (hooks_.on_anomaly) hooks_.on_anomaly(anomaly);
   let_everybody_know();
