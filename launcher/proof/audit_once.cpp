@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "launcher/proof/audit.h"
 #include "scheduler/plan_text.h"
@@ -15,6 +16,42 @@ std::string name_of(const LedgerSegment& segment) {
   return "the ledger segment of positions " + std::to_string(segment.begin.value) + " to " +
          std::to_string(segment.end.value);
 }
+
+// Whether the ledger can be right about the windows that began on provisional weights: the window before must have made
+// them, under the same plan; and if it did, in a pipeline that was not drained, nothing else can have been begun on.
+class ProvisionalAudit {
+ public:
+  // What is wrong with the next entry; null: nothing.
+  const char* take(const LedgerEntry& entry, const scheduler::Plan& plan) {
+    if (entry.window != here_.window) {
+      before_ = std::exchange(here_, {entry.window, entry.generation, entry.plan, entry.provisional, true});
+    }
+    const bool same_run = entry.generation == here_.generation && entry.plan == here_.plan;
+    const bool says_otherwise = same_run && entry.provisional != here_.provisional;
+    here_ = {entry.window, entry.generation, entry.plan, entry.provisional, here_.is_whole && same_run};
+    const bool follows = before_.window == entry.window - 1 && before_.plan == entry.plan;
+    if (says_otherwise) return "says of provisional weights what the range before it denies";
+    if (entry.provisional && plan.provisional == 0) return "began on provisional weights, which its plan never makes";
+    if (entry.provisional && !follows)
+      return "began on provisional weights, which the window before it cannot have made";
+    const bool in_full_pipeline = is_asynchronous(plan.kind) && !entry.flushed && follows && before_.is_whole;
+    if (!in_full_pipeline || entry.provisional || !provisional_minibatches(request_of(plan))) return nullptr;
+    return "began on no provisional weights, but the window before it made some";
+  }
+
+ private:
+  // A window as its last entry tells it; whole if one generation ran all of it.
+  struct Seen {
+    std::int64_t window = -1;
+    Generation generation;
+    std::string plan;
+    bool provisional = false;
+    bool is_whole = false;
+  };
+
+  Seen before_;
+  Seen here_;
+};
 
 class OnceAudit {
  public:
@@ -57,6 +94,7 @@ class OnceAudit {
     const auto plan = scheduler::parse_plan_text(entry.plan);
     if (!plan) violated(name, plan.error().message);
     if (plan && plan->window != window_) violated(name, "was trained with a window of another size");
+    if (const char* const wrong = plan ? provisional_.take(entry, *plan) : nullptr) violated(name, wrong);
     if (entry.flushed && entry.first == 0) flushed_.push_back(entry.window);
     if (entry.skipped && (skipped_.empty() || skipped_.back() != entry.window)) skipped_.push_back(entry.window);
     losses_.insert(losses_.end(), entry.losses.begin(), entry.losses.end());
@@ -120,6 +158,7 @@ class OnceAudit {
   std::vector<std::int64_t> skipped_;
   std::vector<double> losses_;
   GroupShare share_{-1, {}, 0};  // the last one
+  ProvisionalAudit provisional_;
 };
 
 }  // namespace

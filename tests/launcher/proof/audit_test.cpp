@@ -175,6 +175,58 @@ TEST(AuditOnce, NamesWhatWasLostOrDoubled) {
   }
 }
 
+// All windows but the first began on weights that the one before made of its first half.
+Past provisional_past() {
+  Past past;
+  for (LedgerSegment& segment : past.ledger) {
+    for (storage::LedgerEntry& entry : segment.entries) {
+      entry.plan = "clockwork D=2 P=1 W=1 M=4 preload=2 lag=0 provisional=2 cuts=0,1,2";
+      entry.provisional = entry.window > 0;
+    }
+  }
+  return past;
+}
+
+TEST(AuditOnce, AcceptsWindowsThatCanHaveBegunOnProvisionalWeights) {
+  EXPECT_THAT(provisional_past().audited().violations, IsEmpty());
+  Past drained = provisional_past();
+  for (storage::LedgerEntry& entry : drained.ledger[1].entries) {
+    entry.generation = entry.generation.next();
+    entry.flushed = entry.window == 2;
+    entry.provisional = entry.window > 2;
+  }
+  drained.manifest.flushed = {0, 2};
+  EXPECT_THAT(drained.audited().violations, IsEmpty()) << "another generation begins without";
+}
+
+TEST(AuditOnce, NamesWindowsThatCannotHaveBegunOnProvisionalWeights) {
+  const auto expect = [](const char* object, const char* what, const std::function<void(Past&)>& damage) {
+    Past past = provisional_past();
+    damage(past);
+    EXPECT_THAT(past.audited().violations, Contains(is_violation(Proof::kOnce, object, what)));
+  };
+  expect("window 1,", "began on no provisional weights, but the window before it made some",
+         [](Past& past) { past.ledger[0].entries[1].provisional = false; });
+  expect("window 0,", "which the window before it cannot have made", [](Past& past) {
+    past.ledger[0].entries[0].flushed = false;
+    past.ledger[0].entries[0].provisional = true;
+  });
+  expect("window 1,", "which the window before it cannot have made", [](Past& past) {
+    past.ledger[0].entries[0].plan = "clockwork D=2 P=1 W=1 M=4 preload=2 lag=0 provisional=1 cuts=0,1,2";
+  });
+  expect("window 2,", "which its plan never makes", [](Past& past) {
+    for (LedgerSegment& segment : past.ledger) {
+      for (auto& entry : segment.entries) entry.plan = "clockwork D=2 P=1 W=1 M=4 preload=2 lag=0 cuts=0,1,2";
+    }
+  });
+  expect("window 1, minibatches [2, 4)", "what the range before it denies", [](Past& past) {
+    auto& entries = past.ledger[0].entries;
+    entries.push_back(entries[1]);
+    entries[1].end = entries[2].first = 2;
+    entries[2].provisional = false;
+  });
+}
+
 Digest digest(int number) {
   Digest digest;
   digest.bytes.fill(static_cast<std::byte>(number));
