@@ -124,7 +124,10 @@ INSTANTIATE_TEST_SUITE_P(Device, CheckpointsOnDevice,
                                          Saving{{ScheduleKind::kOneFOneB, 2, 2, 8}, {.every_updates = 1}},
                                          Saving{{ScheduleKind::kAmdp, 2, 2, 8}, {.every_rounds = 1}},
                                          Saving{{ScheduleKind::kOneFOneB, 3, 1, 9}, {.every_rounds = 2}},
-                                         Saving{trainer::clockwork(4, 2, 1, 10), {.every_rounds = 3}}));
+                                         Saving{trainer::clockwork(4, 2, 1, 10), {.every_rounds = 3}},
+                                         Saving{trainer::provisional(trainer::clockwork(2, 1, 1, 8), 2),
+                                                {.every_updates = 1},
+                                                Precision::kBf16}));
 
 }  // namespace
 }  // namespace everstep::accelerator

@@ -136,6 +136,14 @@ class StepsTooEarly final : public Forgetful {
   }
 };
 
+class TriesTooEarly final : public Forgetful {
+  void adamw_trial(Accumulation accumulation, trainer::Precision precision,
+                   const trainer::kernels::AdamWConstants& constants, const AdamWBuffers& buffers,
+                   const Buffer& weights) override {
+    aside([&] { Forgetful::adamw_trial(accumulation, precision, constants, buffers, weights); });
+  }
+};
+
 class NotesTooEarly final : public Forgetful {
   Noted<double> sum_of_squares(Accumulation accumulation, const Buffer& gradient) override {
     Noted<double> noted;

@@ -24,7 +24,8 @@ struct RunKind {
   bool guards = true;
   bool saves = true;
   bool over_sockets = false;
-  bool alone = false;  // one worker: no frames either
+  bool alone = false;        // one worker: no frames either
+  bool provisional = false;  // weights of a trial step instead of stashed ones
 };
 
 // A sink that is content with any bytes, as long as they have come.
@@ -48,7 +49,8 @@ std::string mistakes_of(const MakeMemory& make_memory, const RunKind& kind = {})
       kind.alone ? TestPlan{ScheduleKind::kOneFOneB, 1, 1, 8} : TestPlan{ScheduleKind::kAmdp, 4, 1, 8};
   TrainOptions options = under_plan(tiny_training(ModelFamily::kGpt, 3), plan);
   options.steps = 3;
-  options.stash = true;
+  options.stash = !kind.provisional;
+  options.schedule.provisional = kind.provisional ? 1 : 0;
   options.checkpoints.every_updates = kind.saves ? 1 : 0;
   const auto placement = scheduler::Placement::make(plan.kind, plan.depth).value();
   for (int stage = 0; kind.guards && stage < placement.stages(); ++stage) {
@@ -76,9 +78,10 @@ constexpr RunKind kOnlyGuards{.saves = false};
 constexpr RunKind kOnlySaves{.guards = false};
 constexpr RunKind kOverSockets{.over_sockets = true};
 constexpr RunKind kAlone{.guards = false, .saves = false, .alone = true};
+constexpr RunKind kProvisional{.provisional = true};
 
 TEST(ForgottenOrders, AreNoneInTheRealMemory) {
-  for (const RunKind& kind : {RunKind{}, kOnlyFrames, kOnlyGuards, kOnlySaves, kOverSockets, kAlone}) {
+  for (const RunKind& kind : {RunKind{}, kOnlyFrames, kOnlyGuards, kOnlySaves, kOverSockets, kAlone, kProvisional}) {
     EXPECT_EQ(mistakes_of(plain_memory, kind), "");
   }
 }
@@ -107,7 +110,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Control{"StagingAfterCopyIn", all_have<UsesStagingAgain>()},
                     Control{"Zero", all_have<ZeroesTooEarly>()}, Control{"Swap", all_have<SwapsTooEarly>()},
                     Control{"CopyIn", all_have<CopiesInTooEarly>()}, Control{"Add", all_have<AddsTooEarly>()},
-                    Control{"Step", all_have<StepsTooEarly>()}, Control{"Note", all_have<NotesTooEarly>()}),
+                    Control{"Step", all_have<StepsTooEarly>()}, Control{"Note", all_have<NotesTooEarly>()},
+                    Control{"Trial", all_have<TriesTooEarly>(), kProvisional}),
     [](const auto& test) { return test.param.name; });
 
 // The kernel reads and writes pinned memory then. It refuses what a copy is still at work on, so that the run fails.

@@ -38,8 +38,10 @@ HistoryEntry entry_of(const TrainOptions& options, std::int64_t window, int firs
   entry.plan.width = options.schedule.width;
   entry.plan.window = options.schedule.window;
   entry.plan.preload = options.schedule.preload;
+  entry.plan.provisional = options.schedule.provisional;
   entry.plan.cuts = options.cuts;
   entry.flushed = window == 0;
+  entry.provisional = options.schedule.provisional > 0 && !entry.flushed;
   return entry;
 }
 
@@ -51,8 +53,8 @@ class Seen {
     if (step.update) numbers.push_back(step.update->gradient_norm);
     for (int block = 0; block < run.blocks(); ++block) {
       const StageState state = run.state(block);
-      for (const Buffer& buffer :
-           {state.weights, state.previous, state.first_moment, state.second_moment, state.master, state.gradients}) {
+      for (const Buffer& buffer : {state.weights, state.previous, state.first_moment, state.second_moment, state.master,
+                                   state.gradients, state.provisional}) {
         bytes.append(reinterpret_cast<const char*>(buffer.data), buffer.size);
       }
     }
@@ -89,7 +91,8 @@ TEST(ReplayOnDevice, HasTheCpusBits) {
   for (const ModelFamily family : {ModelFamily::kGpt, ModelFamily::kBert}) {
     for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
       for (const Accumulation accumulation : {Accumulation::kFloat, Accumulation::kFixedPoint}) {
-        const TrainOptions options = training(family, precision, accumulation);
+        TrainOptions options = training(family, precision, accumulation);
+        options.schedule.provisional = accumulation == Accumulation::kFixedPoint ? 1 : 0;
         const Seen expected = replayed(options, nullptr);
         forget_mistakes();
         EXPECT_EQ(difference(expected, replayed(options, plain_memory(0).get())), "");

@@ -50,7 +50,10 @@ INSTANTIATE_TEST_SUITE_P(
                     TestPlan{ScheduleKind::kOneFOneB, 8, 1, 16}, TestPlan{ScheduleKind::kOneFOneB, 2, 2, 8},
                     TestPlan{ScheduleKind::kOneFOneB, 4, 2, 16}, TestPlan{ScheduleKind::kOneFOneB, 8, 2, 32},
                     trainer::clockwork(2, 1, 1, 4), trainer::clockwork(4, 2, 1, 8), trainer::clockwork(8, 4, 1, 16),
-                    trainer::clockwork(2, 1, 2, 11), trainer::clockwork(4, 2, 2, 19), trainer::clockwork(8, 4, 2, 21)),
+                    trainer::clockwork(2, 1, 2, 11), trainer::clockwork(4, 2, 2, 19), trainer::clockwork(8, 4, 2, 21),
+                    trainer::provisional({ScheduleKind::kAmdp, 4, 1, 8}, 1),
+                    trainer::provisional(trainer::clockwork(4, 2, 1, 8), 1),
+                    trainer::provisional(trainer::clockwork(2, 1, 2, 11), 1)),
     [](const auto& plan) { return name_of(plan.param); });
 
 }  // namespace
