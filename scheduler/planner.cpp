@@ -248,6 +248,7 @@ class Planner {
     made.window = options_.window;
     made.preload = options_.preload;
     made.lag = timed.candidate.lag;
+    made.provisional = timed.shape->provisional;
     made.cuts = timed.shape->cuts;
     seat_workers(made, profile_, workers_, previous(), timed.shape->slowness);
     return made;
@@ -321,10 +322,14 @@ class Planner {
         chosen = &timed;
       }
     }
-    if (const auto with = timed_with_provisional(*chosen)) {
-      *chosen = *with;
-      report.chosen = chosen->candidate;
-      report.plan.provisional = chosen->shape->provisional;
+    if (auto with = timed_with_provisional(*chosen)) {
+      Plan made = evaluate(*with, fewest);  // which has less room for copies
+      const bool survives_less = with->candidate.survives->workers < chosen->candidate.survives->workers;
+      if (!survives_less || options_.provisional == ProvisionalWish::kOn) {
+        *chosen = *with;
+        report.chosen = chosen->candidate;
+        report.plan = std::move(made);
+      }
     }
     for (const Timed& timed : timed_) report.candidates.push_back(timed.candidate);
     append_misfits(report.candidates);

@@ -76,7 +76,7 @@ struct PlanReport {
 // fastest those with at most two minibatches in stage 0 of a pipeline come first, since they have more replicas.
 //
 // A provisional step does not weigh in the choice. The plan that is chosen gets one if options.provisional and memory
-// allow, which leaves out as few super-rounds as hide it.
+// allow, which leaves out as few super-rounds as hide it. Unless it was asked for, no copies are given up for it.
 //
 // Where workers are not equally fast, the D·W fastest are seated, the cuts give slow devices less to do (see
 // seatings()), and depths of AMDP are tried with 1F1B, too. So leaving a slow worker out competes with giving it

@@ -213,6 +213,32 @@ TEST(ProvisionalPlanner, TakesOneThatIsHiddenAndCountsItsMemory) {
   }
 }
 
+// Of five workers one is spare, so that a loss can be survived.
+TEST(ProvisionalPlanner, LeavesRoomForCopiesUnlessItWasAskedFor) {
+  const ModelProfile profile = split_profile(even_profile(24));
+  PlanOptions options = asked_for(ScheduleKind::kClockwork, 64);
+  options.depth = 4;
+  options.provisional = ProvisionalWish::kOn;
+  const std::int64_t peak = plan(profile, crew(5), options).value().chosen.peak_bytes;
+  const auto plan_with = [&](ProvisionalWish wish, int room) {
+    options.provisional = wish;
+    options.hardware.memory_bytes = peak + room * (peak / 64);
+    return plan(profile, crew(5), options).value();
+  };
+  constexpr int kPlenty = 640;
+  int room = 0;
+  while (room < kPlenty && plan_with(ProvisionalWish::kOff, room).chosen.survives->workers == 0) ++room;
+  const PlanReport automatic = plan_with(ProvisionalWish::kAuto, room);
+  EXPECT_EQ(automatic.plan.provisional, 0);
+  EXPECT_EQ(automatic.chosen.survives->workers, 1);
+  const PlanReport asked = plan_with(ProvisionalWish::kOn, room);
+  EXPECT_GT(asked.plan.provisional, 0);
+  EXPECT_EQ(asked.chosen.survives->workers, 0) << "there is no room for both";
+  const PlanReport roomy = plan_with(ProvisionalWish::kAuto, kPlenty);
+  EXPECT_GT(roomy.plan.provisional, 0);
+  EXPECT_EQ(roomy.chosen.survives->workers, 1);
+}
+
 TEST(ProvisionalPlanner, LeavesItOutWhereWindowsAreSmallAndNeverRefusesAPlanForIt) {
   const ModelProfile profile = split_profile(even_profile(24));
   for (const ProvisionalWish wish : {ProvisionalWish::kAuto, ProvisionalWish::kOn}) {
