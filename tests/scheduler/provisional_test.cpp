@@ -249,6 +249,47 @@ TEST(Provisional, IsHiddenBehindTheRoundsThatItLeavesOut) {
   }
 }
 
+// When the last worker comes to such an op of the first window, by stage; updates and trial steps have stage 0.
+std::map<int, Tick> times_of(const Schedule& schedule, const Timeline& timeline, OpKind kind) {
+  std::map<int, Tick> times;
+  for (std::size_t worker = 0; worker < schedule.workers.size(); ++worker) {
+    for (std::size_t i = 0; i < schedule.workers[worker].size(); ++i) {
+      const Op& op = schedule.workers[worker][i];
+      if (op.kind != kind || op.window != schedule.request.first_window) continue;
+      times[op.stage] = std::max(times[op.stage], timeline.spans[worker][i].begin);
+    }
+  }
+  return times;
+}
+
+// The sums and weights of the step and the sums of the update travel over the same links: neither may be as fast as if
+// the other were not there.
+TEST(Provisional, SharesLinksWithTheSumsOfTheUpdate) {
+  constexpr Tick kReduce = 40;
+  constexpr Tick kUpdate = 7;
+  for (ScheduleRequest request : shapes(8)) {
+    const ProvisionalRange range = provisional_range(request);
+    for (request.provisional = range.fewest; request.provisional <= range.most; ++request.provisional) {
+      const Schedule schedule = make_schedule(request).value();
+      TimingModel model = TimingModel::uniform(request.depth, 2, 4, kUpdate);
+      for (StageCost& stage : model.stages) stage.reduce = kReduce;
+      const Timeline timeline = time_schedule(schedule, model);
+      const auto copied = times_of(schedule, timeline, OpKind::kProvisional);
+      const auto reduced = times_of(schedule, timeline, OpKind::kStartReduce);
+      const Tick update = times_of(schedule, timeline, OpKind::kUpdate).at(0);
+      for (int device = 0; device < request.depth; ++device) {
+        const std::vector<int>& stages = schedule.placement.stages_on(device);
+        Tick all_copied = 0;
+        for (const int stage : stages) all_copied = std::max(all_copied, copied.at(stage));
+        for (const int stage : stages) EXPECT_GE(reduced.at(stage), all_copied) << describe(request);  // comes second
+        const Tick sums = kReduce * std::ssize(stages);
+        EXPECT_GE(update, all_copied + 2 * sums + kUpdate)
+            << describe(request) << " leaves out " << request.provisional;
+      }
+    }
+  }
+}
+
 TEST(Provisional, CountsInMemoryAsOneMoreBufferForWeightsAndOneForSums) {
   TimingModel model = TimingModel::uniform(4);
   for (StageCost& stage : model.stages) {
