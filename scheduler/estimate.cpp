@@ -47,7 +47,7 @@ void measure(PlanShape& shape, const ModelProfile& profile, const Hardware& hard
   auto schedule = make_schedule(request);
   EVERSTEP_CHECK(schedule.ok(), schedule.error().line());
   schedule->request.lag = shape.lag;
-  schedule->request.provisional = shape.provisional;
+  schedule->request.provisional = shape.provisional > 0 || shape.has_room_for_step ? 1 : 0;
   shape.peak_bytes.clear();
   for (const DeviceUse& use : device_uses(*schedule, model)) shape.peak_bytes.push_back(use.peak_bytes());
 }
@@ -57,11 +57,13 @@ void measure(PlanShape& shape, const ModelProfile& profile, const Hardware& hard
 std::int64_t PlanShape::largest_peak() const { return *std::max_element(peak_bytes.begin(), peak_bytes.end()); }
 
 PlanShape make_shape(const ModelProfile& profile, const Hardware& hardware, ScheduleKind kind,
-                     const Placement& placement, const Slowness& slowness) {
+                     const Placement& placement, const Slowness& slowness, bool has_room_for_step) {
   PlanShape by_time{kind, placement, partition_blocks(profile, placement, Balance::kTime, slowness), {}, slowness};
+  by_time.has_room_for_step = has_room_for_step;
   measure(by_time, profile, hardware);
   if (by_time.largest_peak() <= hardware.memory_bytes) return by_time;
-  PlanShape by_memory{kind, placement, partition_blocks(profile, placement, Balance::kMemory), {}, slowness};
+  PlanShape by_memory = by_time;
+  by_memory.cuts = partition_blocks(profile, placement, Balance::kMemory);
   measure(by_memory, profile, hardware);
   return by_memory.largest_peak() < by_time.largest_peak() ? by_memory : by_time;
 }
@@ -74,6 +76,7 @@ PlanShape with_lag(const ModelProfile& profile, const Hardware& hardware, PlanSh
 
 PlanShape with_provisional(const ModelProfile& profile, const Hardware& hardware, PlanShape shape, int left_out) {
   shape.provisional = left_out;
+  shape.has_room_for_step = false;
   measure(shape, profile, hardware);
   return shape;
 }

@@ -16,20 +16,21 @@ struct PlanShape {
   Cuts cuts;
   std::vector<std::int64_t> peak_bytes;  // per device
   Slowness slowness{};
-  int lag = 0;          // of the update, in clockwork
-  int provisional = 0;  // super-rounds that a provisional step leaves out; 0: there is none
+  int lag = 0;                     // of the update, in clockwork
+  int provisional = 0;             // super-rounds that a provisional step leaves out; 0: there is none
+  bool has_room_for_step = false;  // whether the memory of such a step is counted though there is none
 
   std::int64_t largest_peak() const;
 };
 
 // Cuts by time; by memory if only that fits. Needs a valid placement with no more stages than blocks.
 PlanShape make_shape(const ModelProfile& profile, const Hardware& hardware, ScheduleKind kind,
-                     const Placement& placement, const Slowness& slowness = {});
+                     const Placement& placement, const Slowness& slowness = {}, bool has_room_for_step = false);
 
 // The same shape, updated so many slots later: what it gains in time it may need in gradient buffers.
 PlanShape with_lag(const ModelProfile& profile, const Hardware& hardware, PlanShape shape, int lag);
 
-// The same shape with a provisional step, which needs memory.
+// The same shape with a provisional step, which needs memory; or with none, and no room for one (0).
 PlanShape with_provisional(const ModelProfile& profile, const Hardware& hardware, PlanShape shape, int left_out);
 
 // Minibatches of a window that the busiest group runs.

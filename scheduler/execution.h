@@ -93,7 +93,8 @@ class ComputeKeys {
 // `Costs` has
 //   Tick compute(int worker, const Op&);                    forward, backward or kBackwardWeights
 //   MessageCost message(int from, int to, const Op&);       of the tensor that op produces
-//   Tick reduce(int stage);                                 a mirror group's reduces run one after the other
+//   Tick reduce(int stage);                                 a mirror group's reduces run one after the other, and
+//                                                           behind what its provisional step sends over the same links
 //   Tick update();
 //   Tick provisional();                                     from the last copy to provisional weights on all replicas
 template <typename Costs>
@@ -314,10 +315,18 @@ class Player {
       const int owner = placement.owner_of(stage);
       if (updates_are_local() && owner != scope) continue;
       Tick& group = group_done[placement.mirror_group_of(owner)];
-      group = std::max(group, reduce_started_[slice_index(op) * placement.stages() + stage]) + costs_.reduce(stage);
+      const Tick started = reduce_started_[slice_index(op) * placement.stages() + stage];
+      group = std::max({group, started, step_done(op.window, stage)}) + costs_.reduce(stage);
       done = std::max(done, group);
     }
     return done;
+  }
+
+  // When the links have carried what the window's provisional step sums and sends for the stage.
+  Tick step_done(std::int64_t window, int stage) const {
+    if (!schedule_.provisional_round(window)) return 0;
+    const auto copied = steps_.complete_at(window, stage);
+    return copied ? *copied + costs_.provisional() : 0;
   }
 
   void explain_hang() {

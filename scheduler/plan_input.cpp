@@ -49,6 +49,7 @@ Status check_plan_input(const ModelProfile& profile, const std::vector<WorkerInf
     return invalid_argument("depth * width = " + std::to_string(forced) +
                             " needs a window of at least as many minibatches, got " + std::to_string(options.window));
   }
+  if (options.pipelines.value_or(1) < 1) return invalid_argument("the number of pipelines must be at least 1");
   if (options.lag.value_or(0) < 0) return invalid_argument("the lag must not be negative");
   if (options.kind) {
     const ScheduleKind kind = *options.kind;

@@ -3,9 +3,24 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "scheduler/plan_ways.h"
 
 namespace everstep::scheduler {
 namespace {
+
+std::string gib(std::int64_t bytes) {
+  return fixed_text(static_cast<double>(bytes) / static_cast<double>(1 << 30), 2) + " GiB";
+}
+
+// "1, 2 or 4"
+std::string either_of(const std::vector<int>& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (i > 0) text += i + 1 == numbers.size() ? " or " : ", ";
+    text += std::to_string(numbers[i]);
+  }
+  return text;
+}
 
 std::string what_speaks_for(const Candidate& chosen, const Candidate& fastest) {
   if (chosen.moved_bytes < fastest.moved_bytes) return "moves less state";
@@ -36,6 +51,49 @@ std::string reason_for(const Candidate& chosen, const std::vector<Candidate>& ca
   const std::string reason = name(chosen) + " is the fastest that fits";
   if (next == candidates.end()) return reason + ".";
   return reason + "; next comes " + name(*next) + ", " + slower_than_fastest(*next) + ".";
+}
+
+Error no_shape(const PlanOptions& options, int workers, int blocks) {
+  const std::string kind = options.kind ? std::string(to_string(*options.kind)) : "a schedule";
+  if (options.kind && options.depth) {
+    const auto placement = Placement::make(*options.kind, *options.depth);
+    if (!placement) return placement.error();
+  }
+  if (options.pipelines) {
+    // Without a depth: what the deepest group has. It has the most to choose from in nearly every case.
+    const int depth = options.depth.value_or(std::min({workers / options.width.value_or(1), blocks, options.window}));
+    return invalid_argument(
+        "no plan has " + kind + " with " + std::to_string(*options.pipelines) +
+            (*options.pipelines == 1 ? " pipeline" : " pipelines") + " for " +
+            (options.depth ? "depth " + std::to_string(depth) : std::to_string(workers) + " workers"),
+        "at depth " + std::to_string(depth) + " there can be " + either_of(possible_pipelines(depth, options)));
+  }
+  return invalid_argument("no plan has " + kind + " for " + std::to_string(workers) + " workers, " +
+                              std::to_string(blocks) + " blocks and a window of " + std::to_string(options.window),
+                          "leave kind, depth and width to the planner");
+}
+
+Error nothing_fits(const ModelProfile& profile, const Hardware& hardware, const std::vector<PlanShape>& shapes) {
+  const auto smaller = [](const PlanShape& a, const PlanShape& b) { return a.largest_peak() < b.largest_peak(); };
+  const PlanShape& least = *std::min_element(shapes.begin(), shapes.end(), smaller);
+  const std::int64_t needed = least.largest_peak();
+  std::string with;
+  std::string hint = "use more workers, smaller minibatches or a smaller model";
+  if (least.has_room_for_step) {
+    with = " with provisional weights";
+    std::int64_t without = needed;
+    for (const PlanShape& shape : shapes) {
+      without = std::min(without, with_provisional(profile, hardware, shape, 0).largest_peak());
+    }
+    if (without <= hardware.memory_bytes) {
+      hint = "leave them to --provisional=auto or turn them off: without them " + gib(without) + " are enough";
+    }
+  }
+  return invalid_argument("no plan" + with + " fits into " + gib(hardware.memory_bytes) +
+                              " per worker: the smallest, " +
+                              describe(least.kind, least.placement.depth(), least.placement.pipelines(), 1) +
+                              ", needs " + gib(needed) + ", " + gib(needed - hardware.memory_bytes) + " more",
+                          hint);
 }
 
 }  // namespace everstep::scheduler

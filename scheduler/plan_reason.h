@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "scheduler/estimate.h"
 #include "scheduler/planner.h"
 
 namespace everstep::scheduler {
@@ -12,5 +13,11 @@ bool is_crowded(const Candidate& candidate);
 
 // Why the chosen candidate won, in a sentence for people. `candidates` is sorted.
 std::string reason_for(const Candidate& chosen, const std::vector<Candidate>& candidates);
+
+// Why there is no plan: no shape of so many workers and blocks is what the options want.
+Error no_shape(const PlanOptions& options, int workers, int blocks);
+
+// Why there is no plan: none of the shapes, of which there is one at least, has the memory that it needs.
+Error nothing_fits(const ModelProfile& profile, const Hardware& hardware, const std::vector<PlanShape>& shapes);
 
 }  // namespace everstep::scheduler

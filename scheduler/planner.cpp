@@ -13,6 +13,7 @@
 #include "scheduler/guards.h"
 #include "scheduler/plan_input.h"
 #include "scheduler/plan_reason.h"
+#include "scheduler/plan_ways.h"
 #include "scheduler/stragglers.h"
 
 namespace everstep::scheduler {
@@ -23,6 +24,13 @@ constexpr int kDeepestTried = 128;
 
 // What a later update must gain to be worth the minibatches that it makes start on old weights.
 constexpr double kWorthALag = 1.01;
+
+// Less than none where not even owners keep their second version.
+int guard_copies(const Plan& plan) {
+  int copies = plan.guards.empty() ? -1 : 0;
+  for (const std::vector<WorkerId>& guards : plan.guards) copies += static_cast<int>(guards.size());
+  return copies;
+}
 
 class Planner {
  public:
@@ -36,9 +44,9 @@ class Planner {
 
   Result<PlanReport> run() {
     collect_shapes();
-    if (shapes_.empty()) return no_shape();
+    if (shapes_.empty()) return no_shape(options_, count_, static_cast<int>(profile_.blocks.size()));
     time_candidates();
-    if (timed_.empty()) return nothing_fits();
+    if (timed_.empty()) return nothing_fits(profile_, options_.hardware, shapes_);
     return choose();
   }
 
@@ -50,46 +58,16 @@ class Planner {
 
   int widest(int depth) const { return options_.width.value_or(std::min(count_, options_.window) / depth); }
 
-  // A kind, with as many pipelines as usual or as many as it says.
-  struct Way {
-    ScheduleKind kind;
-    int pipelines = 0;
-  };
-
-  // As many pipelines as fit, as many as fit and leave no round that is not full, and one.
-  std::vector<std::vector<Way>> clockwork_ways(ScheduleKind kind, int depth) const {
-    std::vector<std::vector<Way>> ways(3);
-    for (const int pipelines : clockwork_pipelines(depth)) {
-      ways[0].push_back({kind, pipelines});
-      if (options_.window % pipelines == 0) ways[1].push_back({kind, pipelines});
-    }
-    ways[2].push_back({kind, 1});
-    return ways;
-  }
-
-  bool may_choose_clockwork() const { return options_.kind ? is_clockwork(*options_.kind) : options_.clockwork; }
-
-  // What to try at a depth, in order of preference: the first that fits rules out the fallbacks after it.
-  std::vector<std::vector<Way>> ways_at(int depth) const {
-    if (options_.kind && is_clockwork(*options_.kind)) return clockwork_ways(*options_.kind, depth);
-    if (options_.kind) return {{{*options_.kind}}};
-    std::vector<std::vector<Way>> ways = other_ways_at(depth);
-    // At depth 1 no pipeline stays full across updates: there it would only be late ones.
-    const ScheduleKind clockwork = options_.synchronous ? ScheduleKind::kClockworkSync : ScheduleKind::kClockwork;
-    if (may_choose_clockwork() && depth > 1)
-      std::ranges::move(clockwork_ways(clockwork, depth), std::back_inserter(ways));
-    return ways;
-  }
-
-  std::vector<std::vector<Way>> other_ways_at(int depth) const {
-    const ScheduleKind amdp = options_.synchronous ? ScheduleKind::kAmdpSync : ScheduleKind::kAmdp;
-    // In AMDP one slow device slows down its mirror group, half of all devices; in a single pipeline a short stage can
-    // make up for it.
-    const Way one{ScheduleKind::kOneFOneB};
-    if (is_amdp_depth(depth) && has_stragglers_) return {{{amdp}}, {one}};
-    if (is_amdp_depth(depth)) return {{{amdp}, one}};
-    if (depth % 2 == 0) return {{{ScheduleKind::kTwoDirections}}, {one}};
-    return {{one}};
+  // With room for a provisional step if no plan may be without it.
+  PlanShape made_shape(ScheduleKind kind, const Placement& placement, const Slowness& slowness = {}) const {
+    Candidate narrowest;
+    narrowest.kind = kind;
+    narrowest.depth = placement.depth();
+    narrowest.pipelines = placement.pipelines();
+    narrowest.width = options_.width.value_or(1);
+    const bool must_have_step =
+        options_.provisional == ProvisionalWish::kOn && !provisional_choices(narrowest, options_).empty();
+    return make_shape(profile_, options_.hardware, kind, placement, slowness, must_have_step);
   }
 
   // Made unless there is one like it.
@@ -100,7 +78,7 @@ class Planner {
         return shape;
       }
     }
-    shapes_.push_back(make_shape(profile_, options_.hardware, kind, placement));
+    shapes_.push_back(made_shape(kind, placement));
     return shapes_.back();
   }
 
@@ -111,8 +89,8 @@ class Planner {
     const int to = options_.depth.value_or(deepest_);
     for (int depth = from; depth <= to; ++depth) {
       if (widest(depth) < 1 || depth * widest(depth) > std::min(count_, options_.window)) continue;
-      for (const std::vector<Way>& preferred : ways_at(depth)) {
-        for (const Way& way : preferred) {
+      for (const std::vector<PlanWay>& preferred : ways_at(depth, options_, has_stragglers_)) {
+        for (const PlanWay& way : preferred) {
           const auto placement = Placement::make(way.kind, depth, 1, way.pipelines);
           if (!placement || placement->stages() > std::ssize(profile_.blocks)) continue;
           if (fits(shape_of(way.kind, *placement))) break;
@@ -150,7 +128,7 @@ class Planner {
     std::vector<const PlanShape*> seated;
     for (const Slowness& slowness : seatings(profile_, shape.placement, width, workers_, previous())) {
       if (slowness.empty()) return {&shape};
-      varied_.push_back(make_shape(profile_, options_.hardware, shape.kind, shape.placement, slowness));
+      varied_.push_back(made_shape(shape.kind, shape.placement, slowness));
       if (!fits(varied_.back())) {
         varied_.back() = shape;
         varied_.back().slowness = slowness;
@@ -198,6 +176,10 @@ class Planner {
     if (lag < 1) return std::nullopt;
     PlanShape shape = with_lag(profile_, options_.hardware, *timed.shape, lag);
     if (!fits(shape)) return std::nullopt;
+    Candidate late = timed.candidate;
+    late.lag = lag;
+    const bool loses_step = shape.has_room_for_step && provisional_choices(late, options_).empty();
+    if (loses_step && !provisional_choices(timed.candidate, options_).empty()) return std::nullopt;
     varied_.push_back(std::move(shape));
     Timed other{&varied_.back(), timed.candidate};
     time(other);
@@ -270,41 +252,40 @@ class Planner {
     return made;
   }
 
-  // How many super-rounds a provisional step may leave out: the fewest first, then in growing strides, since each
-  // further one gives the step more time and its sums fewer minibatches.
-  std::vector<int> provisional_choices(const Candidate& candidate) const {
-    ScheduleRequest request;
-    request.kind = candidate.kind;
-    request.depth = candidate.depth;
-    request.width = candidate.width;
-    request.window = options_.window;
-    request.lag = candidate.lag;
-    if (is_clockwork(candidate.kind)) request.pipelines = candidate.pipelines;
-    const ProvisionalRange range = provisional_range(request);
-    std::vector<int> choices;
-    for (int more = 0; range.fewest + more <= range.most; more = std::max(1, 2 * more)) {
-      request.provisional = range.fewest + more;
-      const bool has_half = 2 * provisional_minibatches(request).value() >= options_.window;
-      if (has_half || options_.provisional == ProvisionalWish::kOn) choices.push_back(request.provisional);
-    }
-    return choices;
-  }
-
-  // The candidate with a provisional step, if it is to have one and may.
-  std::optional<Timed> timed_with_provisional(const Timed& timed) {
-    if (options_.provisional == ProvisionalWish::kOff) return std::nullopt;
-    const auto without = static_cast<double>(timed.candidate.window_time);
+  // Tries to give the chosen plan a provisional step; or says why it has none.
+  std::optional<NoStep> add_step(Timed& chosen, Plan& plan, int fewest) {
+    const ProvisionalWish wish = options_.provisional;
+    if (wish == ProvisionalWish::kOff) return NoStep::kNotWished;
+    const std::vector<int> choices = provisional_choices(chosen.candidate, options_);
+    if (choices.empty()) return NoStep::kWindows;
+    const auto without = static_cast<double>(chosen.candidate.window_time);
     std::optional<Timed> best;
-    for (const int left_out : provisional_choices(timed.candidate)) {
-      PlanShape shape = with_provisional(profile_, options_.hardware, *timed.shape, left_out);
-      if (!fits(shape)) return std::nullopt;
+    const auto is_hidden = [&] {
+      return best && static_cast<double>(best->candidate.window_time) <= kProvisionalTolerance * without;
+    };
+    for (auto left_out = choices.begin(); left_out != choices.end() && !is_hidden(); ++left_out) {
+      PlanShape shape = with_provisional(profile_, options_.hardware, *chosen.shape, *left_out);
+      if (!fits(shape)) return NoStep::kMemory;
       varied_.push_back(std::move(shape));
-      Timed other{&varied_.back(), timed.candidate};
+      Timed other{&varied_.back(), chosen.candidate};
       time(other);
       if (!best || other.candidate.window_time < best->candidate.window_time) best = other;
-      if (static_cast<double>(best->candidate.window_time) <= kProvisionalTolerance * without) return best;
     }
-    return options_.provisional == ProvisionalWish::kOn ? best : std::nullopt;
+    if (!is_hidden() && wish == ProvisionalWish::kAuto) return NoStep::kTime;
+    Plan with = evaluate(*best, fewest);
+    if (guard_copies(with) < guard_copies(plan) && wish == ProvisionalWish::kAuto) return NoStep::kCopies;
+    chosen = *best;
+    plan = std::move(with);
+    return std::nullopt;
+  }
+
+  // Only plans that can have a step need the room that was kept for it.
+  void drop_room(Timed& chosen, Plan& plan, int fewest) {
+    if (!chosen.shape->has_room_for_step) return;
+    varied_.push_back(with_provisional(profile_, options_.hardware, *chosen.shape, 0));
+    chosen.shape = &varied_.back();
+    chosen.candidate.peak_bytes = chosen.shape->largest_peak();
+    plan = evaluate(chosen, fewest);
   }
 
   PlanReport choose() {
@@ -322,15 +303,9 @@ class Planner {
         chosen = &timed;
       }
     }
-    if (auto with = timed_with_provisional(*chosen)) {
-      Plan made = evaluate(*with, fewest);  // which has less room for copies
-      const bool survives_less = with->candidate.survives->workers < chosen->candidate.survives->workers;
-      if (!survives_less || options_.provisional == ProvisionalWish::kOn) {
-        *chosen = *with;
-        report.chosen = chosen->candidate;
-        report.plan = std::move(made);
-      }
-    }
+    report.no_step = add_step(*chosen, report.plan, fewest);
+    if (report.no_step) drop_room(*chosen, report.plan, fewest);
+    report.chosen = chosen->candidate;
     for (const Timed& timed : timed_) report.candidates.push_back(timed.candidate);
     append_misfits(report.candidates);
     report.reason = reason_for(report.chosen, report.candidates);
@@ -346,34 +321,8 @@ class Planner {
   }
 
   std::tuple<std::int64_t, bool, int, int, Tick> rank(const Candidate& candidate) const {
-    return {*candidate.moved_bytes, may_choose_clockwork() && is_crowded(candidate), -candidate.survives->workers,
-            -candidate.survives->hosts, candidate.window_time};
-  }
-
-  Error no_shape() const {
-    if (options_.kind && options_.depth) {
-      const auto placement = Placement::make(*options_.kind, *options_.depth);
-      if (!placement) return placement.error();
-    }
-    return invalid_argument("no plan has " + (options_.kind ? std::string(to_string(*options_.kind)) : "a schedule") +
-                                " for " + std::to_string(count_) + " workers, " +
-                                std::to_string(profile_.blocks.size()) + " blocks and a window of " +
-                                std::to_string(options_.window),
-                            "leave kind, depth and width to the planner");
-  }
-
-  Error nothing_fits() const {
-    const auto least = std::min_element(shapes_.begin(), shapes_.end(), [](const PlanShape& a, const PlanShape& b) {
-      return a.largest_peak() < b.largest_peak();
-    });
-    const auto gib = [](std::int64_t bytes) {
-      return fixed_text(static_cast<double>(bytes) / static_cast<double>(1 << 30), 2) + " GiB";
-    };
-    const std::int64_t missing = least->largest_peak() - options_.hardware.memory_bytes;
-    return invalid_argument("no plan fits into " + gib(options_.hardware.memory_bytes) + " per worker: the smallest, " +
-                                describe(least->kind, least->placement.depth(), least->placement.pipelines(), 1) +
-                                ", needs " + gib(least->largest_peak()) + ", " + gib(missing) + " more",
-                            "use more workers, smaller minibatches or a smaller model");
+    return {*candidate.moved_bytes, may_choose_clockwork(options_) && is_crowded(candidate),
+            -candidate.survives->workers, -candidate.survives->hosts, candidate.window_time};
   }
 
   const ModelProfile& profile_;

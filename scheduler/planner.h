@@ -17,7 +17,7 @@ inline constexpr double kPlanTolerance = 1.03;
 enum class ProvisionalWish : std::uint8_t {
   kOff,
   kAuto,  // if it costs at most kProvisionalTolerance, and has at least half of a window in its sums
-  kOn,    // if the plan can have one at all, whatever it costs; no plan is refused for that
+  kOn,    // if its windows allow one at all, whatever time it costs; only plans with memory for it are made
 };
 inline constexpr double kProvisionalTolerance = 1.01;
 
@@ -35,7 +35,17 @@ struct PlanOptions {
   std::optional<ScheduleKind> kind;
   std::optional<int> depth;
   std::optional<int> width;
+  std::optional<int> pipelines;
   std::optional<int> lag;  // of the update in clockwork: as far as window and memory allow, and D slots at most
+};
+
+// Why a plan has no provisional step.
+enum class NoStep : std::uint8_t {
+  kNotWished,
+  kWindows,  // no window begins before the update of the one before, or its sums would have too little of a window
+  kTime,     // updates would take more than kProvisionalTolerance as long
+  kMemory,
+  kCopies,  // guards would have no room for the copies that they keep without it
 };
 
 // One shape that was considered.
@@ -61,6 +71,7 @@ struct PlanReport {
   Candidate chosen;
   std::vector<Candidate> candidates;  // all that were timed, fastest first, then those that do not fit
   std::string reason;                 // one or two sentences for people
+  std::optional<NoStep> no_step;      // nothing: the plan has a provisional step
 
   double minibatches_per_second() const { return static_cast<double>(plan.window) / to_seconds(chosen.window_time); }
 };
@@ -75,14 +86,16 @@ struct PlanReport {
 // and go into the window, and with one; and with a later update where that gains more than 1 %. Within 3 % of the
 // fastest those with at most two minibatches in stage 0 of a pipeline come first, since they have more replicas.
 //
-// A provisional step does not weigh in the choice. The plan that is chosen gets one if options.provisional and memory
-// allow, which leaves out as few super-rounds as hide it. Unless it was asked for, no copies are given up for it.
+// A provisional step does not weigh in the choice, but with kOn only plans count that have memory for it. The plan that
+// is chosen gets one if options.provisional, memory and the copies that guards keep allow, which leaves out as few
+// super-rounds as hide it.
 //
 // Where workers are not equally fast, the D·W fastest are seated, the cuts give slow devices less to do (see
 // seatings()), and depths of AMDP are tried with 1F1B, too. So leaving a slow worker out competes with giving it
 // little.
 //
-// Fails with kInvalidArgument when nothing fits, and says how much memory is missing.
+// Fails with kInvalidArgument when nothing fits, and says how much memory is missing; or when there is no such shape,
+// and says which numbers of pipelines there could be.
 Result<PlanReport> plan(const ModelProfile& profile, const std::vector<WorkerInfo>& workers,
                         const PlanOptions& options = {});
 

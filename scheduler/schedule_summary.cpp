@@ -31,6 +31,16 @@ InFlightPeak in_flight_peak(const Schedule& schedule) {
   return peak;
 }
 
+std::vector<bool> provisional_reads(const Schedule& schedule, int worker) {
+  std::vector<bool> reads;
+  Version in_memory{schedule.request.first_window};
+  for (const Op& op : schedule.workers[worker]) {
+    reads.push_back(schedule.reads_provisional(op, in_memory));
+    if (op.kind == OpKind::kUpdate) ++in_memory.value;
+  }
+  return reads;
+}
+
 std::vector<int> mismatched_minibatches(const Schedule& schedule) {
   std::set<std::tuple<std::int64_t, int, int, int>> minibatches;
   for (const Mismatch& mismatch : trace_versions(schedule).mismatches) {

@@ -20,6 +20,9 @@ struct InFlightPeak {
 
 InFlightPeak in_flight_peak(const Schedule& schedule);
 
+// Which of a worker's ops read provisional weights; parallel to its list.
+std::vector<bool> provisional_reads(const Schedule& schedule, int worker);
+
 // Per slice: minibatches (of all groups) that met two weight versions, at any stage.
 std::vector<int> mismatched_minibatches(const Schedule& schedule);
 

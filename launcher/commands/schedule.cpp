@@ -51,6 +51,16 @@ std::vector<std::string> kind_names() {
   return names;
 }
 
+// What --provisional says about super-rounds that the step leaves out. Nothing: no number, and no word either.
+std::optional<int> read_provisional(const std::string& text, const scheduler::ScheduleRequest& schedule) {
+  const int fewest = scheduler::provisional_range(schedule).fewest;
+  const bool possible = !scheduler::provisional_range(schedule).empty();
+  if (text == "off" || (text == "auto" && !possible)) return 0;
+  if (text == "on" || text == "auto") return std::max(1, fewest);
+  const auto number = parse_number<int>(text);
+  return number && *number >= 0 ? number : std::nullopt;
+}
+
 Request read_request(const Config& config, Outcome& failure) {
   Values values(config);
   const auto integer = [&](std::string_view name, std::int64_t min, std::int64_t max) {
@@ -84,6 +94,11 @@ Request read_request(const Config& config, Outcome& failure) {
   schedule.kind = scheduler::all_schedule_kinds()[kind];
   const std::int64_t workers = std::int64_t{schedule.depth} * schedule.width;
   if (!config.is_set("window")) schedule.window = static_cast<int>(std::min(4 * workers, kMost));
+  if (const auto checked = check(schedule); checked) {
+    const auto left_out = read_provisional(values.text("provisional"), schedule);
+    if (!left_out) failure = config.reject("provisional", "expected off, auto, on or a number of super-rounds");
+    schedule.provisional = left_out.value_or(0);
+  }
   const int chunks = schedule.kind == ScheduleKind::kInterleaved ? schedule.chunks_per_device : 1;
   const double ops = 2.0 * schedule.windows * schedule.window * schedule.depth * chunks;
   if (ops > static_cast<double>(kMostOps)) {
@@ -111,7 +126,8 @@ Result<Drawn> make_drawn(const Request& request) {
 
 // What does not fit together is wrong usage as soon as one part of it stood on the command line.
 Failure shape_failure(const Config& config, const Error& error) {
-  for (const char* option : {"schedule", "depth", "pipelines", "width", "window", "lag", "chunks", "first-minibatch"}) {
+  for (const char* option :
+       {"schedule", "depth", "pipelines", "width", "window", "lag", "provisional", "chunks", "first-minibatch"}) {
     if (config.setting(option).source == Source::kFlag) return config.blame(option, error);
   }
   return error;
@@ -142,6 +158,11 @@ std::string summary_text(const Drawn& drawn) {
   text += "mismatched  minibatches per window:";
   for (const int count : mismatched_minibatches(drawn.schedule)) text += " " + std::to_string(count);
   text += "\n";
+  if (const auto summed = provisional_minibatches(drawn.schedule.request)) {
+    text += "provisional P copies the sum of " + std::to_string(*summed) + " of " +
+            std::to_string(drawn.schedule.request.window) +
+            " minibatches, T takes the trial step, ^ reads what it gives\n";
+  }
   if (const int left = drawn.schedule.remaining_in_window(); left > 0) {
     text += "left        " + std::to_string(left) + " minibatches of the window, for the next plan\n";
   }
@@ -157,6 +178,7 @@ Json summary_json(const Drawn& drawn) {
   json.set("kind", to_string(request.kind)).set("depth", request.depth);
   json.set("pipelines", drawn.schedule.placement.pipelines()).set("width", request.width);
   json.set("window", request.window).set("windows", request.windows).set("lag", request.lag);
+  if (request.provisional > 0) json.set("provisional", request.provisional);
   json.set("makespan_ticks", drawn.timeline.makespan).set("busy", busy_share(drawn.timeline));
   json.set("steady_window_ticks", drawn.steady.window).set("steady_busy", drawn.steady.busy());
   json.set("in_flight_first_stage", peak.per_first_stage).set("in_flight_device", peak.per_device);
@@ -241,7 +263,10 @@ Command schedule_command() {
       "forward and a letter for the backward of a minibatch, U for an update, a dot for waiting. Where backwards are "
       "split, a small letter is the gradient of the input, and its capital letter those of the weights. Below stand "
       "the "
-      "share of busy time, the time of one window, the minibatches in flight and how many met two weight versions.";
+      "share of busy time, the time of one window, the minibatches in flight and how many met two weight versions. "
+      "With "
+      "--provisional each device has a second row: P copies the sum of a chunk for the provisional step, T takes the "
+      "step, and ^ stands under what reads the weights that it gives.";
   spec.examples = {"everstep schedule --depth=8 --svg=clockwork.svg --trace=clockwork.json",
                    "everstep schedule --schedule=amdp --depth=4 --window=6 --windows=3 --ops",
                    "everstep schedule --compare"};
@@ -268,6 +293,12 @@ Command schedule_command() {
        .value_name = "SLOTS",
        .default_text = "0",
        .help = "How much later the update stands than it could, clockwork only"},
+      {.name = "provisional",
+       .value_name = "N",
+       .default_text = "off",
+       .help = "amdp and clockwork: what runs before an update reads the weights that the window's gradients so far "
+               "would make, without those of its last N super-rounds; on: as few as can be left out; auto: the same "
+               "where it is possible at all; off: the old weights"},
       {.name = "first-minibatch", .value_name = "N", .default_text = "0", .help = "Where the first window is resumed"},
       {.name = "stop-after-rounds", .value_name = "N", .help = "Drain after so many super-rounds of the last window"},
       {.name = "capture-every", .value_name = "N", .default_text = "0", .help = "Rounds between captures; 0 for none"},

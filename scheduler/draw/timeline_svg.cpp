@@ -18,6 +18,7 @@ constexpr double kHeader = TimelineLayout::kHeader;
 constexpr double kRow = TimelineLayout::kRow;
 constexpr TextStyle kLegendText{12, kInk, Anchor::kStart, false};
 constexpr std::string_view kCaptureInk = "#b3261e";
+constexpr std::string_view kProvisionalInk = "#6a1b9a";
 
 // What has a colour of its own: a pipeline or, where one pipeline has several chunks per device, a chunk.
 class Lanes {
@@ -122,15 +123,16 @@ class TimelinePicture {
     picture_.text({kMargin, y + 25}, stage_list(schedule_.placement.stages_on(device)), {10, kMutedInk});
     picture_.frame({layout_.x_of(0), y, layout_.x_of(layout_.shown()) - layout_.x_of(0), kRow}, {kRule, 0.75});
     const std::vector<OpSpan>& spans = timeline_.spans[worker];
+    const std::vector<bool> reads = provisional_reads(schedule_, worker);
     // Marks go on top of the boxes of their neighbours.
     for (const bool marks : {false, true}) {
       for (std::size_t i = 0; i < spans.size() && spans[i].begin <= layout_.shown(); ++i) {
         const Op& op = schedule_.workers[worker][i];
         if (is_compute(op) == marks) continue;
-        marks ? draw_mark(op, spans[i], y) : draw_compute(op, spans[i], y);
+        marks ? draw_mark(op, spans[i], y) : draw_compute(op, spans[i], y, reads[i]);
       }
       if (marks) continue;
-      for (const FloatingOp& weights : timeline_.weights[worker]) draw_compute(weights.op, weights.span, y);
+      for (const FloatingOp& weights : timeline_.weights[worker]) draw_compute(weights.op, weights.span, y, false);
     }
   }
 
@@ -148,7 +150,7 @@ class TimelinePicture {
     return ", " + units(span.begin) + " to " + units(span.end) + " " + drawing_.time_unit;
   }
 
-  void draw_compute(const Op& op, const OpSpan& span, double y) {
+  void draw_compute(const Op& op, const OpSpan& span, double y, bool reads_provisional) {
     const double begin = layout_.x_of(span.begin);
     const double end = layout_.x_of(span.end);
     if (begin == end) return;
@@ -161,7 +163,9 @@ class TimelinePicture {
     picture_.box(weights ? inner_of(box) : box, op.kind == OpKind::kBackward ? colours.tone : colours.tint, 2,
                  std::string(name_of(op.kind)) + " of minibatch " + number + ", window " + std::to_string(op.window) +
                      ", round " + std::to_string(op.round) + ", stage " + std::to_string(op.stage) + ", pipeline " +
-                     std::to_string(schedule_.pipeline_of(op)) + when(span));
+                     std::to_string(schedule_.pipeline_of(op)) + (reads_provisional ? ", on provisional weights" : "") +
+                     when(span));
+    if (reads_provisional) underline(box);
     // Equal boxes get equal letters: the size that fits the longest number of the window.
     const std::string longest = std::to_string(schedule_.request.window / schedule_.request.width);
     for (const double size : {12.0, 10.0, 8.5}) {
@@ -169,6 +173,11 @@ class TimelinePicture {
       picture_.text({(begin + end) / 2, y + kRow / 2 + 0.36 * size}, number, {size, kInk, Anchor::kMiddle});
       return;
     }
+  }
+
+  void underline(const Box& box) {
+    constexpr double kThick = 3;
+    picture_.box({box.x, box.y + box.height - kThick, box.width, kThick}, kProvisionalInk, 1);
   }
 
   static std::string mark_name(OpKind kind) {
@@ -184,15 +193,21 @@ class TimelinePicture {
       picture_.box({x + 0.5, y - 2, width - 1, kRow + 4}, kInk, 1, "update" + window + when(span));
       return;
     }
+    if (op.kind == OpKind::kTrialStep) {
+      const double end = layout_.x_of(span.end);
+      picture_.box({end - 1, y - 4, 2, kRow + 8}, kProvisionalInk, 0, "trial step" + window + when(span));
+      return;
+    }
     const bool reduce = op.kind == OpKind::kStartReduce;
-    draw_flag({x, reduce ? y + kRow : y}, reduce, mark_name(op.kind) + std::to_string(op.stage) + window + when(span));
+    draw_flag({x, reduce ? y + kRow : y}, op.kind, mark_name(op.kind) + std::to_string(op.stage) + window + when(span));
   }
 
-  // A triangle whose tip points into the row: from below for a reduce, from above for a capture.
-  void draw_flag(Point base, bool reduce, const std::string& tooltip) {
-    const double up = reduce ? 1 : -1;
+  // A triangle whose tip points into the row: from below for a reduce, from above for what only copies.
+  void draw_flag(Point base, OpKind kind, const std::string& tooltip) {
+    const double up = kind == OpKind::kStartReduce ? 1 : -1;
+    const std::string_view copied = kind == OpKind::kCapture ? kCaptureInk : kProvisionalInk;
     picture_.polygon({{base.x, base.y - 5 * up}, {base.x - 3.5, base.y + 3 * up}, {base.x + 3.5, base.y + 3 * up}},
-                     reduce ? kInk : kCaptureInk, tooltip);
+                     kind == OpKind::kStartReduce ? kInk : copied, tooltip);
   }
 
   // A dashed line where all workers have the same new weights at the same time.
@@ -225,6 +240,7 @@ class TimelinePicture {
     for (int lane = 0; lane < lanes_.named(); ++lane) names.push_back(lanes_.name(lane));
     names.insert(names.end(), {"idle", "update", "reduce starts"});
     if (has_op(schedule_, OpKind::kCapture)) names.emplace_back("capture");
+    if (schedule_.request.provisional > 0) names.insert(names.end(), {kSumCopied, kStepTaken, kOnProvisional});
     return names;
   }
 
@@ -251,10 +267,24 @@ class TimelinePicture {
       picture_.frame({corner.x, corner.y, kLegendSample, kHeight}, {kRule, 0.75});
     } else if (name == "update") {
       picture_.box({corner.x + kHalf - 3, corner.y - 1, 6, kHeight + 2}, kInk, 1);
+    } else if (name == kStepTaken) {
+      picture_.box({corner.x + kHalf - 1, corner.y - 2, 2, kHeight + 4}, kProvisionalInk, 0);
+    } else if (name == kOnProvisional) {
+      picture_.box({corner.x, corner.y, kLegendSample, kHeight}, hue(0).tint, 2);
+      underline({corner.x, corner.y, kLegendSample, kHeight});
     } else {
-      draw_flag({corner.x + kHalf, corner.y + kHeight / 2}, name != "capture", name);
+      draw_flag({corner.x + kHalf, corner.y + kHeight / 2}, flag_named(name), name);
     }
   }
+
+  static OpKind flag_named(std::string_view name) {
+    if (name == "capture") return OpKind::kCapture;
+    return name == kSumCopied ? OpKind::kProvisional : OpKind::kStartReduce;
+  }
+
+  static constexpr const char* kSumCopied = "sum copied for a provisional step";
+  static constexpr const char* kStepTaken = "trial step";
+  static constexpr const char* kOnProvisional = "on provisional weights";
 
   const Schedule& schedule_;
   const Timeline& timeline_;

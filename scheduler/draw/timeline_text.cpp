@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "scheduler/schedule_summary.h"
 
 namespace everstep::scheduler {
 namespace {
@@ -74,6 +75,35 @@ std::string draw_row(const Schedule& schedule, int worker, const Timeline& timel
   return row;
 }
 
+// What stands under the row of a worker where windows begin on provisional weights; empty elsewhere.
+std::string draw_marks(const Schedule& schedule, int worker, const Timeline& timeline, Tick ticks_per_column,
+                       int columns) {
+  if (schedule.request.provisional == 0) return {};
+  std::string marks(columns, ' ');
+  const auto fill = [&](Tick begin, Tick end, char symbol) {
+    const Tick shown = std::min<Tick>(columns, end);
+    if (begin < shown) std::fill(marks.begin() + begin, marks.begin() + shown, symbol);
+  };
+  const std::vector<bool> reads = provisional_reads(schedule, worker);
+  Tick copied = 0;
+  for (std::size_t i = 0; i < timeline.spans[worker].size(); ++i) {
+    const OpKind kind = schedule.workers[worker][i].kind;
+    const Tick begin = columns_before(timeline.spans[worker][i].begin, ticks_per_column);
+    const Tick end = columns_before(timeline.spans[worker][i].end, ticks_per_column);
+    if (kind == OpKind::kProvisional) {
+      copied = begin;
+      fill(copied, copied + 1, 'P');
+    } else if (kind == OpKind::kTrialStep) {
+      fill(copied + 1, end, '-');
+      fill(std::max<Tick>(0, end - 1), end, 'T');
+    } else if (reads[i]) {
+      fill(begin, end, '^');
+    }
+  }
+  marks.resize(marks.find_last_not_of(' ') + 1);
+  return marks;
+}
+
 std::string draw_axis(int columns) {
   std::string axis;
   for (int column = 0; column < columns; column += 10) {
@@ -108,6 +138,8 @@ std::string draw_text(const Schedule& schedule, const Timeline& timeline, const 
   add_line("t", draw_axis(columns));
   for (int worker = 0; worker < workers; ++worker) {
     add_line(label_of(schedule, worker), draw_row(schedule, worker, timeline, drawing.ticks_per_column, columns));
+    const std::string marks = draw_marks(schedule, worker, timeline, drawing.ticks_per_column, columns);
+    if (!marks.empty()) add_line("", marks);
   }
   if (columns < wanted) {
     text += "(cut after " + std::to_string(columns) + " of " + std::to_string(wanted) + " columns)\n";

@@ -24,7 +24,10 @@ struct TextDrawing {
 // waiting. Names run on through rounds and windows and start again after the largest multiple of the depth that is at
 // most 10. Deeper pipelines have capital letters for forwards, small ones for backwards and '#' for updates, and '+'
 // for what is left of a split backward; beyond depth 26 all forwards are '>' and all backwards '<'. Updates without a
-// cost do not show. What exceeds `max_columns` is cut, and a last line says how much that is. Ends with a newline.
+// cost do not show. With provisional steps each worker has a second row: 'P' where it copies the sum of one of its
+// chunks, '-' while the sums and what is made of them are under way, 'T' where it stops waiting for its own part of the
+// trial step, and '^' under what reads provisional weights. What exceeds `max_columns` is cut, and a last line says how
+// much that is. Ends with a newline.
 std::string draw_text(const Schedule& schedule, const Timeline& timeline, const TextDrawing& drawing = {});
 
 }  // namespace everstep::scheduler

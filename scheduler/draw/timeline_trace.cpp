@@ -47,9 +47,9 @@ class TraceText {
   }
 
   void add_op(int worker, const Op& op, const OpSpan& span) {
-    constexpr std::array<std::string_view, 6> kCategories{"forward", "backward", "reduce",
-                                                          "capture", "update",   "weights"};
-    constexpr std::string_view kOpLetters = "FBRCUW";
+    constexpr std::array<std::string_view, 8> kCategories{"forward", "backward", "reduce",      "capture",
+                                                          "update",  "weights",  "provisional", "trial step"};
+    constexpr std::string_view kOpLetters = "FBRCUWPT";
     const auto kind = static_cast<std::size_t>(op.kind);
     const bool slice = is_of_minibatch(op) || op.kind == OpKind::kUpdate;
     std::string name(1, kOpLetters[kind]);
@@ -64,7 +64,6 @@ class TraceText {
   std::string take() && { return "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n" + std::move(events_) + "\n]}\n"; }
 
  private:
-  static bool is_of_minibatch(const Op& op) { return is_compute(op) || op.kind == OpKind::kBackwardWeights; }
   double microseconds(Tick ticks) const { return static_cast<double>(ticks) * microseconds_per_tick_; }
 
   Members event(std::string_view name, const char* phase, int worker) const {
@@ -82,13 +81,13 @@ class TraceText {
   Members arguments(const Op& op) const {
     Members members;
     members.add("window", op.window);
-    if (is_of_minibatch(op) || op.kind == OpKind::kCapture || op.kind == OpKind::kProvisional)
-      members.add("round", std::int64_t{op.round});
+    const bool of_window = op.kind == OpKind::kStartReduce || op.kind == OpKind::kUpdate;
+    if (!of_window) members.add("round", std::int64_t{op.round});
     if (is_of_minibatch(op)) {
       members.add("minibatch", std::int64_t{op.minibatch});
       members.add("pipeline", std::int64_t{schedule_.pipeline_of(op)});
     }
-    if (op.kind != OpKind::kUpdate) members.add("stage", std::int64_t{op.stage});
+    if (op.kind != OpKind::kUpdate && op.kind != OpKind::kTrialStep) members.add("stage", std::int64_t{op.stage});
     return members;
   }
 

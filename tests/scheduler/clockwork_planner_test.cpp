@@ -16,13 +16,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-PlanOptions asked_for(ScheduleKind kind, int window) {
-  PlanOptions options;
-  options.kind = kind;
-  options.window = window;
-  return options;
-}
-
 PlanShape shape_of(const ModelProfile& profile, int depth, int pipelines) {
   const Placement placement = Placement::make(ScheduleKind::kClockwork, depth, 1, pipelines).value();
   return make_shape(profile, {}, ScheduleKind::kClockwork, placement);
@@ -120,6 +113,43 @@ TEST(ClockworkPlanner, TakesFewerPipelinesWhereHalfTheModelDoesNotFit) {
   EXPECT_LT(pipelines, 8);
 }
 
+TEST(ClockworkPlanner, HasAsManyPipelinesAsItIsAskedFor) {
+  const ModelProfile profile = split_profile(even_profile(24));
+  for (const int pipelines : {1, 2, 4}) {
+    PlanOptions options;
+    options.window = 64;
+    options.depth = 8;
+    options.pipelines = pipelines;
+    const auto report = plan(profile, crew(8), options);
+    ASSERT_TRUE(report.ok()) << report.error();
+    EXPECT_EQ(report->plan.pipelines, pipelines);
+    for (const Candidate& candidate : report->candidates) EXPECT_EQ(candidate.pipelines, pipelines);
+    options.depth.reset();
+    EXPECT_EQ(plan(profile, crew(8), options)->plan.pipelines, pipelines);
+  }
+}
+
+TEST(ClockworkPlanner, NamesThePipelinesThatADepthCanHave) {
+  const auto refused = [](std::optional<ScheduleKind> kind, std::optional<int> depth, int pipelines) {
+    PlanOptions options;
+    options.window = 64;
+    options.kind = kind;
+    options.depth = depth;
+    options.pipelines = pipelines;
+    const auto report = plan(even_profile(24), crew(8), options);
+    return report.ok() ? report->reason : report.error().line();
+  };
+  EXPECT_EQ(refused({}, 8, 3),
+            "no plan has a schedule with 3 pipelines for depth 8 (hint: at depth 8 there can be 1, 2 or 4)");
+  EXPECT_EQ(refused(ScheduleKind::kAmdp, 8, 2),
+            "no plan has amdp with 2 pipelines for depth 8 (hint: at depth 8 there can be 4)");
+  EXPECT_EQ(refused(ScheduleKind::kClockwork, 7, 2),
+            "no plan has clockwork with 2 pipelines for depth 7 (hint: at depth 7 there can be 1)");
+  EXPECT_THAT(refused({}, {}, 9),
+              HasSubstr("with 9 pipelines for 8 workers (hint: at depth 8 there can be 1, 2 or 4)"));
+  EXPECT_THAT(refused({}, {}, 0), HasSubstr("the number of pipelines must be at least 1"));
+}
+
 TEST(ClockworkPlanner, PutsUpdatesOffWhereThatHidesAReduce) {
   const ModelProfile profile = split_profile(even_profile(8, 1'000'000, 40'000'000));
   PlanOptions options = asked_for(ScheduleKind::kClockwork, 64);
@@ -189,75 +219,6 @@ TEST(ModelShape, PutsOffTheGradientsOfAllWeightsButTheHeads) {
     EXPECT_GT(share, 0.4);
     EXPECT_LT(share, 0.5);
   }
-}
-
-// ---- provisional steps ----
-
-TEST(ProvisionalPlanner, TakesOneThatIsHiddenAndCountsItsMemory) {
-  const ModelProfile profile = split_profile(even_profile(24));
-  for (const ScheduleKind kind : {ScheduleKind::kClockwork, ScheduleKind::kAmdp}) {
-    PlanOptions options = asked_for(kind, 64);
-    options.depth = 4;
-    const PlanReport without = plan(profile, crew(4), options).value();
-    EXPECT_EQ(without.plan.provisional, 0);
-    options.provisional = ProvisionalWish::kAuto;
-    const PlanReport with = plan(profile, crew(4), options).value();
-    ASSERT_GT(with.plan.provisional, 0);
-    EXPECT_LE(static_cast<double>(with.chosen.window_time),
-              kProvisionalTolerance * static_cast<double>(without.chosen.window_time));
-    EXPECT_GT(with.chosen.peak_bytes, without.chosen.peak_bytes);
-    EXPECT_TRUE(std::ranges::find(with.candidates, with.chosen) != with.candidates.end());
-    const auto schedule = make_schedule(request_of(with.plan, 3, 3));
-    ASSERT_TRUE(schedule.ok()) << schedule.error();
-    EXPECT_TRUE(validate(*schedule).ok());
-  }
-}
-
-// Of five workers one is spare, so that a loss can be survived.
-TEST(ProvisionalPlanner, LeavesRoomForCopiesUnlessItWasAskedFor) {
-  const ModelProfile profile = split_profile(even_profile(24));
-  PlanOptions options = asked_for(ScheduleKind::kClockwork, 64);
-  options.depth = 4;
-  options.provisional = ProvisionalWish::kOn;
-  const std::int64_t peak = plan(profile, crew(5), options).value().chosen.peak_bytes;
-  const auto plan_with = [&](ProvisionalWish wish, int room) {
-    options.provisional = wish;
-    options.hardware.memory_bytes = peak + room * (peak / 64);
-    return plan(profile, crew(5), options).value();
-  };
-  constexpr int kPlenty = 640;
-  int room = 0;
-  while (room < kPlenty && plan_with(ProvisionalWish::kOff, room).chosen.survives->workers == 0) ++room;
-  const PlanReport automatic = plan_with(ProvisionalWish::kAuto, room);
-  EXPECT_EQ(automatic.plan.provisional, 0);
-  EXPECT_EQ(automatic.chosen.survives->workers, 1);
-  const PlanReport asked = plan_with(ProvisionalWish::kOn, room);
-  EXPECT_GT(asked.plan.provisional, 0);
-  EXPECT_EQ(asked.chosen.survives->workers, 0) << "there is no room for both";
-  const PlanReport roomy = plan_with(ProvisionalWish::kAuto, kPlenty);
-  EXPECT_GT(roomy.plan.provisional, 0);
-  EXPECT_EQ(roomy.chosen.survives->workers, 1);
-}
-
-TEST(ProvisionalPlanner, LeavesItOutWhereWindowsAreSmallAndNeverRefusesAPlanForIt) {
-  const ModelProfile profile = split_profile(even_profile(24));
-  for (const ProvisionalWish wish : {ProvisionalWish::kAuto, ProvisionalWish::kOn}) {
-    PlanOptions options = asked_for(ScheduleKind::kAmdp, 4);
-    options.depth = 4;
-    options.provisional = wish;
-    EXPECT_EQ(plan(profile, crew(4), options).value().plan.provisional, 0) << "one round";
-    options = asked_for(ScheduleKind::kOneFOneB, 16);
-    options.provisional = wish;
-    EXPECT_EQ(plan(profile, crew(4), options).value().plan.provisional, 0) << "synchronous";
-  }
-  // Five rounds of one minibatch: at depth 3 a third of them is summed in time.
-  PlanOptions options = asked_for(ScheduleKind::kClockwork, 5);
-  options.depth = 3;
-  options.width = 1;
-  options.provisional = ProvisionalWish::kOn;
-  EXPECT_GT(plan(profile, crew(3), options).value().plan.provisional, 0);
-  options.window = 3;
-  EXPECT_EQ(plan(profile, crew(3), options).value().plan.provisional, 0);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "scheduler/plan.h"
+#include "scheduler/planner.h"
 #include "scheduler/profile.h"
 
 namespace everstep::scheduler {
@@ -16,6 +16,13 @@ inline std::vector<WorkerInfo> crew(int count, int per_host = 1) {
     workers.push_back({WorkerId{{7, static_cast<std::uint64_t>(i)}}, "host-" + std::to_string(i / per_host)});
   }
   return workers;
+}
+
+inline PlanOptions asked_for(ScheduleKind kind, int window) {
+  PlanOptions options;
+  options.kind = kind;
+  options.window = window;
+  return options;
 }
 
 // Blocks of `parameters` each that take `forward` and twice that to go back, and keep nothing.

@@ -103,4 +103,12 @@ struct SeededCosts {
   }
 };
 
+inline Schedule schedule_with_step(ScheduleKind kind, int depth, int pipelines, int window, int windows,
+                                   int provisional) {
+  ScheduleRequest request = request_of(kind, depth, 1, window, windows);
+  request.pipelines = pipelines;
+  request.provisional = provisional;
+  return make_schedule(request).value();
+}
+
 }  // namespace everstep::scheduler

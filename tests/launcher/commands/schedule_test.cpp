@@ -49,6 +49,25 @@ TEST_F(ScheduleCommand, DrawsClockworkWithItsPipelinesLagAndCosts) {
   EXPECT_THAT(drawn.out, HasSubstr("dev0 01.a2bA3cB4dCDU5e6fE7gFGhHU\n"));
 }
 
+TEST_F(ScheduleCommand, DrawsProvisionalStepsAsOneWishesOrSays) {
+  const auto left_out = [](const std::vector<std::string>& more) {
+    std::vector<std::string> args{"schedule", "--depth=3", "--window=12", "--json"};
+    args.insert(args.end(), more.begin(), more.end());
+    const auto json = storage::parse_json(run_command(args).out);
+    const storage::Json* found = json->find("provisional");
+    return found == nullptr ? storage::Json(0) : *found;
+  };
+  EXPECT_EQ(left_out({}), storage::Json(0));
+  EXPECT_EQ(left_out({"--provisional=on"}), storage::Json(2));
+  EXPECT_EQ(left_out({"--provisional=auto"}), storage::Json(2));
+  EXPECT_EQ(left_out({"--provisional=4"}), storage::Json(4));
+  EXPECT_EQ(left_out({"--provisional=auto", "--schedule=1f1b"}), storage::Json(0));
+  const CommandRun drawn = run_command({"schedule", "--depth=4", "--window=12", "--provisional=on"});
+  EXPECT_THAT(drawn.out, HasSubstr("\nprovisional P copies the sum of 10 of 12 minibatches, T takes the trial step"));
+  const CommandRun ops = run_command({"schedule", "--depth=4", "--window=12", "--provisional=on", "--ops"});
+  EXPECT_EQ(scheduler::parse_schedule(ops.out)->request.provisional, 1);
+}
+
 TEST_F(ScheduleCommand, PrintsItsFiguresAsJson) {
   const CommandRun run =
       run_command({"schedule", "--schedule=amdp", "--depth=8", "--update=0", "--stop-after-rounds=3", "--json"});
@@ -96,6 +115,9 @@ TEST_F(ScheduleCommand, RefusesWhatCannotWorkInOneLine) {
   EXPECT_THAT(refused({"--schedule=gpip"}), HasSubstr("did you mean gpipe?"));
   EXPECT_THAT(refused({"--depth=4000"}), HasSubstr("ops, more than 2000000"));
   EXPECT_THAT(refused({"--first-minibatch=33"}), StartsWith("the first minibatch is 33, but a window has 32"));
+  EXPECT_THAT(refused({"--provisional=maybe"}), StartsWith("--provisional=maybe: expected off, auto, on or a number"));
+  EXPECT_THAT(refused({"--provisional=9"}), HasSubstr("9 super-rounds of a window is not possible (hint: between"));
+  EXPECT_THAT(refused({"--schedule=1f1b", "--provisional=on"}), StartsWith("a provisional step needs windows"));
   EXPECT_THAT(refused({"--ops", "--json"}), HasSubstr("cannot be combined with --json"));
   EXPECT_THAT(refused({"--compare", "--svg=x.svg"}), HasSubstr("cannot be combined with --compare"));
   EXPECT_THAT(refused({"--svg=x", "--trace=x"}), HasSubstr("is the file that --svg names"));

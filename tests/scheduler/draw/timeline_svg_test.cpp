@@ -82,6 +82,19 @@ TEST(TimelineSvg, SaysWhatItShows) {
   EXPECT_EQ(picture.find("cut after"), std::string::npos);
 }
 
+TEST(TimelineSvg, ShowsProvisionalSteps) {
+  ScheduleRequest request = request_of(ScheduleKind::kClockwork, 4, 1, 12, 2);
+  request.provisional = 1;
+  const std::string picture = picture_of(request);
+  EXPECT_EQ(xml_fault(picture), "");
+  EXPECT_EQ(count(picture, "<title>trial step of window "), 2 * 4);
+  EXPECT_EQ(count(picture, "<title>copy for the provisional step of stage "), 2 * 8);
+  // Minibatches 0 and 1 of the second window, each on the two devices that run it before the update.
+  EXPECT_EQ(count(picture, ", on provisional weights, "), 8);
+  EXPECT_EQ(count(picture, ">on provisional weights</text>"), 1);
+  EXPECT_EQ(count(picture_of(request_of(ScheduleKind::kClockwork, 4, 1, 12, 2)), "provisional"), 0);
+}
+
 TEST(TimelineSvg, CutsARunThatWouldBeTooWideAndSaysSo) {
   const std::string picture = picture_of(request_of(ScheduleKind::kAmdp, 8, 1, 800, 1));
   EXPECT_EQ(xml_fault(picture), "");

@@ -64,6 +64,21 @@ TEST(TimelineText, DrawsBothHalvesOfASplitBackward) {
   EXPECT_EQ(letters[1], "dev0  A.F.E.D.C.BG.bLc+Kd+Je+If+Ha++h+.i+j+k+l+g+#");
 }
 
+// The second rows: P copies a sum, T takes the step, ^ is under what reads its weights. A step takes one tick here.
+TEST(TimelineText, DrawsAProvisionalStepUnderItsDevices) {
+  ScheduleRequest request = request_of(ScheduleKind::kClockwork, 2, 1, 4, 2);
+  request.provisional = 1;
+  EXPECT_EQ(text_of(request),
+            "t    0         1         2\n"
+            "dev0 01.a2bA3cBC.4dDU5e6fE7gFG..hHU\n"
+            "                T^            T\n"
+            "dev1 .0a1bA2cBC3.dD4Ue5fE6gFG7.hH.U\n"
+            "               PT  ^         PT\n");
+  // What comes behind the cut is not drawn.
+  EXPECT_EQ(lines_of(text_of(request, {1, 11}))[2], "dev1 .0a1bA2cBC3");
+  EXPECT_EQ(lines_of(text_of(request, {1, 11}))[3], "               P");
+}
+
 TEST(TimelineText, DrawsAWholeRunWithoutANote) {
   EXPECT_EQ(text_of(request_of(ScheduleKind::kOneFOneB, 1, 1, 3, 2)),
             "t    0         1\n"

@@ -30,6 +30,7 @@ std::int64_t number_of(const Json& event, std::string_view name) {
 TEST(TimelineTrace, HoldsEveryOpAtItsTime) {
   ScheduleRequest request = request_of(ScheduleKind::kAmdp, 4, 2, 17, 2);
   request.capture_every_rounds = 1;
+  request.provisional = 1;
   const Drawn drawn = draw(request);
   const Json events = events_of(drawn, 1000);
   std::vector<std::size_t> next(drawn.schedule.workers.size(), 0);
@@ -43,7 +44,7 @@ TEST(TimelineTrace, HoldsEveryOpAtItsTime) {
     EXPECT_EQ(number_of(event, "ts"), 1000 * span.begin);
     EXPECT_EQ(number_of(args, "window"), op.window);
     EXPECT_EQ(text_of(event, "name").front(), to_string(op).front());
-    const bool instant = op.kind == OpKind::kStartReduce || op.kind == OpKind::kCapture;
+    const bool instant = !is_compute(op) && op.kind != OpKind::kUpdate;
     EXPECT_EQ(text_of(event, "ph"), instant ? "i" : "X");
     if (!instant) {
       EXPECT_EQ(number_of(event, "dur"), 1000 * (span.end - span.begin));
@@ -52,7 +53,9 @@ TEST(TimelineTrace, HoldsEveryOpAtItsTime) {
       EXPECT_EQ(number_of(args, "round"), op.round);
       EXPECT_EQ(number_of(args, "minibatch"), op.minibatch);
     }
-    if (op.kind != OpKind::kUpdate) {
+    if (op.kind == OpKind::kUpdate || op.kind == OpKind::kTrialStep) {
+      EXPECT_EQ(args.find("stage"), nullptr);
+    } else {
       EXPECT_EQ(number_of(args, "stage"), op.stage);
     }
   }
