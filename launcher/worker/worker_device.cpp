@@ -22,6 +22,18 @@ namespace {
 // For the last frames of a run that has ended well.
 constexpr std::chrono::seconds kFlushPatience{20};
 
+Result<std::shared_ptr<trainer::NcclDevice>> open_nccl(const DeviceName& name) {
+  auto api = trainer::find_nccl(name.kind);
+  if (!api) return api.error();
+  trainer::NcclDeviceOptions options;
+  options.device = *name.number;
+  options.on_hang = [](const Error& error) {
+    log_event(LogLine("nccl_hangs").add("error", error.line()).text());
+    std::_Exit(static_cast<int>(ExitCode::kRestart));
+  };
+  return trainer::NcclDevice::open(std::move(api).value(), std::move(options));
+}
+
 }  // namespace
 
 Result<WorkerDevice> WorkerDevice::open(const DeviceName& name, const DeviceVariables& variables,
@@ -51,21 +63,15 @@ Result<WorkerDevice> WorkerDevice::open(const DeviceName& name, const DeviceVari
 Status WorkerDevice::open_transport(const std::string& of_job, const std::string& of_worker) {
   looks_for_links_ = !name_.is_host() && of_job != kHostTransport;
   if (!looks_for_links_ || of_worker == kHostTransport) return {};
-  auto api = trainer::find_nccl(name_.kind);
-  if (!api && of_job == kNcclTransport) return api.error();
-  if (!api) {
-    log_event(LogLine("transport_chosen").add("transport", kHostTransport).add("reason", api.error().message).text());
-    return {};
+  auto opened = open_nccl(name_);
+  if (opened) {
+    nccl_ = std::move(opened).value();
+  } else if (of_job == kNcclTransport) {
+    return opened.error();
+  } else {
+    log_event(
+        LogLine("transport_chosen").add("transport", kHostTransport).add("reason", opened.error().message).text());
   }
-  trainer::NcclDeviceOptions options;
-  options.device = *name_.number;
-  options.on_hang = [](const Error& error) {
-    log_event(LogLine("nccl_hangs").add("error", error.line()).text());
-    std::_Exit(static_cast<int>(ExitCode::kRestart));
-  };
-  auto opened = trainer::NcclDevice::open(std::move(api).value(), std::move(options));
-  if (!opened) return opened.error();
-  nccl_ = std::move(opened).value();
   return {};
 }
 
