@@ -72,10 +72,16 @@ struct EmulatedEvent {
   std::shared_ptr<Heard> heard;
 };
 
+// Transfers that run on a device and that nobody has ended.
+using Running = std::atomic<int>;
+
 class Communicator {
  public:
-  Communicator(Accelerator& accelerator, const EmulatedNcclOptions& options, const NcclUniqueId& id, int rank)
-      : accelerator_(accelerator), options_(options), rank_(rank), connecting_([this, id] { connect(id); }) {
+  Communicator(Accelerator& accelerator, const EmulatedNcclOptions& options, Running& on_device, const NcclUniqueId& id,
+               int rank)
+      : accelerator_(accelerator), options_(options), on_device_(on_device), rank_(rank), connecting_([this, id] {
+          connect(id);
+        }) {
     ++communicators();
   }
   Communicator(const Communicator&) = delete;
@@ -89,10 +95,21 @@ class Communicator {
     --communicators();
   }
 
-  void end_kernels() { is_ended_ = true; }
+  void end_kernels() {
+    const std::lock_guard lock(mutex_);
+    if (!is_ended_) on_device_ -= running_;
+    is_ended_ = true;
+  }
+
+  NcclOutcome revoke() {
+    if (!is_connected_ || is_finalizing_) return failed("invalid usage: the communicator is in progress");
+    end_kernels();
+    return running_ > 0 ? in_progress() : NcclOutcome{};
+  }
 
   NcclOutcome state() {
     const std::lock_guard lock(mutex_);
+    if (is_ended_ && running_ > 0) return in_progress();
     if (!error_.empty()) return failed(error_);
     if (!is_connected_ || (is_finalizing_ && !is_finalized_)) return in_progress();
     return {};
@@ -106,7 +123,7 @@ class Communicator {
     }
     if (is_ended_ || is_finalizing_) return failed("invalid usage: the communicator has ended");
     if (last_ && last_stream_ != stream) accelerator_.wait(stream, *last_);
-    ++running_;
+    begin_one();
     auto known = std::make_shared<std::promise<World::Clocks>>();
     accelerator_.launch(stream, sends ? "ncclSend" : "ncclRecv", {{data, bytes, !sends}},
                         [this, sends, address = accelerator_.kernel_address(data), bytes,
@@ -172,7 +189,18 @@ class Communicator {
       const std::lock_guard lock(mutex_);
       if (error_.empty()) error_ = error.what();
     }
+    end_one();
+  }
+
+  void begin_one() {
+    const std::lock_guard lock(mutex_);
+    ++running_;
+    if (!is_ended_) ++on_device_;
+  }
+  void end_one() {
+    const std::lock_guard lock(mutex_);
     --running_;
+    if (!is_ended_) --on_device_;
   }
 
   // Both ends say what they are about to do before a byte moves.
@@ -249,6 +277,7 @@ class Communicator {
 
   Accelerator& accelerator_;
   const EmulatedNcclOptions& options_;
+  Running& on_device_;
   const int rank_;
   std::atomic<int> socket_{-1};
   std::atomic<bool> is_connected_{false};
@@ -276,8 +305,16 @@ class Table {
   static StreamId stream_of(CudaStream stream) { return stream == nullptr ? 0 : stream_of_handle(stream); }
 
   NcclOutcome init(NcclCommunicator* made, const NcclUniqueId& id, int rank) {
-    *made = new Communicator(accelerator_, options_, id, rank);
+    *made = new Communicator(accelerator_, options_, running_, id, rank);
     return in_progress();
+  }
+
+  void free(NcclCommunicator communicator, const std::function<void()>& meanwhile) {
+    at(communicator).end_kernels();
+    check_nothing_runs();
+    meanwhile();
+    delete &at(communicator);
+    check_nothing_runs();
   }
 
   NcclOutcome transfer(bool sends, void* data, std::size_t bytes, int peer, NcclCommunicator communicator,
@@ -312,8 +349,15 @@ class Table {
   const EmulatedNcclOptions& options() const { return options_; }
 
  private:
+  void check_nothing_runs() const {
+    if (running_ == 0) return;
+    EVERSTEP_CHECK(options_.on_free_amid_transfers != nullptr, "a communicator is freed while transfers run");
+    options_.on_free_amid_transfers();
+  }
+
   Accelerator& accelerator_;
   const EmulatedNcclOptions options_;
+  Running running_{0};
   std::mutex mutex_;
   std::map<StreamId, std::shared_ptr<Heard>> heard_;  // the last receive's
 };
@@ -339,17 +383,13 @@ void add_communicators(NcclApi& api, const std::shared_ptr<Table>& table) {
     return table->transfer(false, into, bytes, peer, communicator, stream);
   };
   api.comm_finalize = [](NcclCommunicator communicator) { return at(communicator).finalize(); };
-  api.comm_destroy = [](NcclCommunicator communicator) {
-    delete &at(communicator);
+  api.comm_destroy = [table](NcclCommunicator communicator) {
+    table->free(communicator, [] {});
     return NcclOutcome{};
   };
-  api.comm_revoke = [](NcclCommunicator communicator) {
-    at(communicator).end_kernels();
-    return NcclOutcome{};
-  };
+  api.comm_revoke = [](NcclCommunicator communicator) { return at(communicator).revoke(); };
   api.comm_abort = [table](NcclCommunicator communicator) {
-    table->options().in_abort();
-    delete &at(communicator);
+    table->free(communicator, table->options().in_abort);
     return NcclOutcome{};
   };
 }

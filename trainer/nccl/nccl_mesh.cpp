@@ -180,17 +180,11 @@ class MeshMaking {
     });
   }
 
-  // One after the other, on a lane for each direction: sends in the order of their receivers, receives in that of their
-  // senders. Of the first transfers that are not over, that of the first sender to its first receiver waits for nobody.
+  // In each direction one after the other, sends in the order of their receivers, receives in that of their senders. Of
+  // the first transfers that are not over, that of the first sender to its first receiver waits for nobody.
   Status make_first_transfers() {
     if (mesh_->peers().empty()) return {};
-    for (Direction& direction : directions_) {
-      const Status taken = take_lane(direction);
-      if (taken) continue;
-      for (const int peer : mesh_->peers()) give_up(peer, taken.error().message);
-      return {};
-    }
-    Status done = advance_all([this](int peer, NcclMesh::Pair& pair) -> Result<bool> {
+    return advance_all([this](int peer, NcclMesh::Pair& pair) -> Result<bool> {
       bool all = true;
       for (Direction& direction : directions_) {
         const auto over = advance_first(direction, peer, pair.*direction.link);
@@ -199,40 +193,30 @@ class MeshMaking {
       }
       return all;
     });
-    // A lane with a transfer that failed is given back by whoever ends its link.
-    for (const Direction& direction : directions_) {
-      if (!direction.at_work) device_->give_back(NcclLaneUse::kFirst, direction.lane);
-    }
-    return done;
   }
 
   struct Direction {
     NcclLink NcclMesh::Pair::*link;
     std::optional<int> at_work{};
-    NcclLane lane{};
     std::set<int> over{};
   };
 
-  Status take_lane(Direction& direction) {
-    const auto taken = device_->take(NcclLaneUse::kFirst);
-    if (!taken) return taken.error();
-    direction.lane = **taken;
-    direction.at_work.reset();
-    return {};
-  }
-
   Result<bool> advance_first(Direction& direction, int peer, NcclLink& link) {
     if (direction.over.contains(peer)) return true;
-    if (direction.at_work && mesh_->with(*direction.at_work) == nullptr) EVERSTEP_TRY(take_lane(direction));
+    if (direction.at_work && mesh_->with(*direction.at_work) == nullptr) direction.at_work.reset();
     if (direction.at_work && *direction.at_work != peer) return false;
-    if (!direction.at_work) {
-      direction.at_work = peer;
-      EVERSTEP_TRY(link.launch_first(direction.lane));
+    direction.at_work = peer;
+    if (link.is_idle()) {
+      const auto lane = device_->take(NcclLaneUse::kFirst);
+      if (!lane) return lane.error();
+      if (!*lane) return false;
+      EVERSTEP_TRY(link.launch_first(**lane));
     }
     auto flight = link.advance();
     if (!flight) return flight.error();
     if (!*flight) return false;
     device_->api().event_destroy((*flight)->over);
+    device_->give_back((*flight)->use, (*flight)->lane);
     direction.at_work.reset();
     direction.over.insert(peer);
     return true;

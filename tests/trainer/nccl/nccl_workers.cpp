@@ -99,8 +99,10 @@ NcclWorker::NcclWorker(const NcclWorkerOptions& options)
     : device(nccl_accelerator().new_device(options.hardware_queues)), compute(nccl_accelerator().new_stream(device)) {
   accelerator::EmulatedNcclOptions own = options.nccl;
   own.device = device;
+  NcclApi api = emulated_nccl(nccl_accelerator(), own);
+  options.change(api);
   nccl = NcclDevice::open(
-             emulated_nccl(nccl_accelerator(), own),
+             std::move(api),
              {.device = 0, .lanes = options.lanes, .abort_limit = options.abort_limit, .on_hang = options.on_hang})
              .value();
 }
