@@ -1,6 +1,7 @@
 #include "tests/accelerator/emulated_nccl.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -45,7 +46,7 @@ class Ended final : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// "/tmp/everstep-nccl-…"
+// "/tmp/everstep-nccl-…": abstract names would end at a network namespace.
 std::string path_of(const NcclUniqueId& id) {
   std::string path = (std::filesystem::temp_directory_path() / "everstep-nccl-").string();
   for (std::size_t i = 0; i < kNameBytes; ++i) {
@@ -59,6 +60,48 @@ std::string path_of(const NcclUniqueId& id) {
 std::atomic<int>& communicators() {
   static std::atomic<int> count{0};
   return count;
+}
+
+// Which transfers run in this process: the two ends of a communicator begin the same ones in the same order.
+class Meetings {
+ public:
+  using Place = std::pair<const Accelerator*, StreamId>;
+
+  void begin(const Place& place, const std::string& communicator, int rank) {
+    const std::lock_guard lock(mutex_);
+    running_[place] = {communicator, rank, ++begun_[communicator].at(static_cast<std::size_t>(rank))};
+  }
+  void end(const Place& place) {
+    const std::lock_guard lock(mutex_);
+    running_.erase(place);
+  }
+  void forget(const std::string& communicator) {
+    const std::lock_guard lock(mutex_);
+    begun_.erase(communicator);
+  }
+  bool waits(const Place& place) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = running_.find(place);
+    if (found == running_.end()) return false;
+    const auto& [communicator, rank, number] = found->second;
+    const auto ends = begun_.find(communicator);
+    return ends == begun_.end() || ends->second.at(static_cast<std::size_t>(1 - rank)) < number;
+  }
+
+ private:
+  struct Transfer {
+    std::string communicator;
+    int rank = 0;
+    std::uint64_t number = 0;
+  };
+  mutable std::mutex mutex_;
+  std::map<Place, Transfer> running_;
+  std::map<std::string, std::array<std::uint64_t, 2>> begun_;  // by rank
+};
+
+Meetings& meetings() {
+  static auto* const made = new Meetings;
+  return *made;
 }
 
 // An event knows what came with the transfers that it follows.
@@ -79,9 +122,12 @@ class Communicator {
  public:
   Communicator(Accelerator& accelerator, const EmulatedNcclOptions& options, Running& on_device, const NcclUniqueId& id,
                int rank)
-      : accelerator_(accelerator), options_(options), on_device_(on_device), rank_(rank), connecting_([this, id] {
-          connect(id);
-        }) {
+      : accelerator_(accelerator),
+        options_(options),
+        on_device_(on_device),
+        path_(path_of(id)),
+        rank_(rank),
+        connecting_([this] { connect(); }) {
     ++communicators();
   }
   Communicator(const Communicator&) = delete;
@@ -90,8 +136,9 @@ class Communicator {
     end_kernels();
     connecting_.join();
     if (finalizing_.joinable()) finalizing_.join();
-    while (running_ > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (socket_ >= 0) ::close(socket_);
+    meetings().forget(path_);
     --communicators();
   }
 
@@ -125,9 +172,14 @@ class Communicator {
     if (last_ && last_stream_ != stream) accelerator_.wait(stream, *last_);
     begin_one();
     auto known = std::make_shared<std::promise<World::Clocks>>();
-    accelerator_.launch(stream, sends ? "ncclSend" : "ncclRecv", {{data, bytes, !sends}},
-                        [this, sends, address = accelerator_.kernel_address(data), bytes,
-                         known = known->get_future().share()] { run(sends, address, bytes, known.get()); });
+    accelerator_.launch(
+        stream, sends ? "ncclSend" : "ncclRecv", {{data, bytes, !sends}},
+        [this, sends, stream, address = accelerator_.kernel_address(data), bytes, known = known->get_future().share()] {
+          meetings().begin({&accelerator_, stream}, path_, rank_);
+          run(sends, address, bytes, known.get());
+          meetings().end({&accelerator_, stream});
+          end_one();
+        });
     known->set_value(world().with(accelerator_.launched_on(stream)));
     last_ = accelerator_.record(stream);
     last_stream_ = stream;
@@ -154,12 +206,11 @@ class Communicator {
   const std::shared_ptr<Heard>& heard() const { return heard_; }
 
  private:
-  void connect(const NcclUniqueId& id) {
+  void connect() {
     if (!options_.connects) return;
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    const std::string path = path_of(id);  // abstract names would end at a network namespace
-    std::copy(path.begin(), path.end(), address.sun_path);
+    std::copy(path_.begin(), path_.end(), address.sun_path);
     const auto size = static_cast<socklen_t>(sizeof address);
     const int own = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const auto* name = reinterpret_cast<const sockaddr*>(&address);
@@ -170,7 +221,7 @@ class Communicator {
       }
       if (!is_ended_) socket_ = ::accept4(own, nullptr, nullptr, SOCK_CLOEXEC);
       ::close(own);
-      ::unlink(path.c_str());
+      ::unlink(path_.c_str());
     } else {
       while (!is_ended_ && ::connect(own, name, size) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       socket_ = own;
@@ -189,13 +240,16 @@ class Communicator {
       const std::lock_guard lock(mutex_);
       if (error_.empty()) error_ = error.what();
     }
-    end_one();
   }
 
   void begin_one() {
     const std::lock_guard lock(mutex_);
     ++running_;
     if (!is_ended_) ++on_device_;
+  }
+  bool is_running() {
+    const std::lock_guard lock(mutex_);  // the last one may still have it
+    return running_ > 0;
   }
   void end_one() {
     const std::lock_guard lock(mutex_);
@@ -278,6 +332,7 @@ class Communicator {
   Accelerator& accelerator_;
   const EmulatedNcclOptions& options_;
   Running& on_device_;
+  const std::string path_;
   const int rank_;
   std::atomic<int> socket_{-1};
   std::atomic<bool> is_connected_{false};
@@ -424,6 +479,10 @@ NcclApi emulated_nccl(Accelerator& accelerator, const EmulatedNcclOptions& optio
   add_communicators(api, table);
   add_streams(api, table);
   return api;
+}
+
+bool waits_for_its_peer(const Accelerator& accelerator, StreamId stream) {
+  return meetings().waits({&accelerator, stream});
 }
 
 int emulated_communicators() { return communicators(); }

@@ -35,6 +35,9 @@ struct EmulatedNcclOptions {
 // `accelerator` must outlive the table and all communicators.
 trainer::NcclApi emulated_nccl(Accelerator& accelerator, const EmulatedNcclOptions& options = {});
 
+// Whether what runs on the stream is a transfer whose peer, in this process, has not come to it.
+bool waits_for_its_peer(const Accelerator& accelerator, StreamId stream);
+
 // Communicators of this process that were neither destroyed nor aborted.
 int emulated_communicators();
 
