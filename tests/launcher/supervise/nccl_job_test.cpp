@@ -10,7 +10,15 @@ namespace everstep::launcher {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
+
+int counted(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
 
 class NcclJob : public DeviceJobEnds {
  protected:
@@ -57,19 +65,22 @@ TEST_F(NcclJob, GoesOnWhenAllIsLost) {
   expect_goes_on_when_all_is_lost({"--workers=2", "--device=fake", "--transport=nccl", "--shapes=2=2x1"});
 }
 
-TEST_F(NcclJob, UsesTheHostsWireWithAWorkerThatHasNone) {
+// And NCCL again without it.
+TEST_F(NcclJob, UsesTheHostsWireAsLongAsOneWorkerHasNone) {
   environment = {"FAKE_QUEUES=8"};
   ASSERT_TRUE(starts(2, {"--device=fake", "--workers=2", "--shapes=2=2x1,3=3x1"}));
   expect_links_of_all(1);
   const int before = generation();
-  add_worker("without", {}, {"env", "FAKE_NCCL=0"});
+  RunningProgram& without = add_worker("without", {}, {"env", "FAKE_NCCL=22809"});
   ASSERT_TRUE(trains_with(3, before));
   ASSERT_TRUE(goes_on());
-  expect_stop();
-  EXPECT_THAT(story(), AllOf(HasSubstr("reason=\"that worker has no NCCL, or"),
-                             HasSubstr("event=transport_chosen transport=host reason=\"this build has no NCCL"),
-                             HasSubstr("peers_over_nccl=1 peers_over_host=1")));
-  expect_proofs();
+  EXPECT_THAT(story(), AllOf(HasSubstr("event=transport_chosen transport=host reason=\"NCCL is too old"),
+                             ContainsRegex("event=without_nccl generation=[0-9]+ worker=[0-9] transport=host "
+                                           "reason=\"NCCL is too old: it has version 22809"),
+                             HasSubstr("peers_over_nccl=0 peers_over_host=2"), Not(HasSubstr("peers_over_host=1"))));
+  ASSERT_NO_FATAL_FAILURE(expect_others_go_on(without.pid(), SIGTERM, 2));
+  EXPECT_TRUE(becomes("NCCL again", [&] { return counted(story(), "peers_over_nccl=1 peers_over_host=0") >= 4; }));
+  expect_good_end();
 }
 
 TEST_F(NcclJob, RefusesAWorkerThatHasNoneIfItIsAskedFor) {

@@ -280,6 +280,7 @@ class InterruptedLinks : public testing::Test {
       workers_[i] = std::make_unique<NcclWorker>(options);
       making_[i] = std::thread([this, i] {
         NcclMeshRequest request;
+        request.workers = 2;
         request.peers = {1 - i};
         request.is_wanted = [this] { return is_wanted_.load(); };
         request.on_missing = [](int, const std::string& why) { ADD_FAILURE() << why; };

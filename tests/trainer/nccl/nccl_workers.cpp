@@ -133,7 +133,9 @@ std::vector<std::unique_ptr<NcclMesh>> connect_all(const std::vector<std::shared
   for (std::size_t me = 0; me < hosts.size(); ++me) {
     threads.emplace_back([&, me] {
       NcclMeshRequest request;
-      request.peers = nccl_peers(static_cast<int>(me), static_cast<int>(hosts.size()), 1);
+      request.workers = static_cast<int>(hosts.size());
+      request.why_none = "no NCCL was found";
+      request.peers = nccl_peers(static_cast<int>(me), request.workers, 1);
       change(static_cast<int>(me), request);
       meshes[me] = connect_nccl(nccl[me], *hosts[me], request).value();
     });
