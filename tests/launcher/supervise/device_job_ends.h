@@ -14,7 +14,8 @@ class DeviceJobEnds : public ElasticJob {
   // The worker gets the signal, and the job goes on with that many.
   void expect_others_go_on(pid_t worker, int signal, int workers) {
     const int before = generation();
-    ::kill(worker, signal);
+    ASSERT_GT(worker, 0) << "no process";
+    ASSERT_EQ(::kill(worker, signal), 0);
     ASSERT_TRUE(trains_with(workers, before));
     ASSERT_TRUE(goes_on());
   }

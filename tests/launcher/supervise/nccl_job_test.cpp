@@ -1,5 +1,5 @@
 // Whole jobs whose tensors travel over the emulated NCCL: real workers, each with a fake accelerator of eight hardware
-// queues that ends its process at the first mistake, and a real etcd.
+// queues, or as many as a GPU can have, that ends its process at the first mistake, and a real etcd.
 #include <csignal>
 
 #include <gmock/gmock.h>
@@ -22,8 +22,8 @@ int counted(const std::string& text, const std::string& part) {
 
 class NcclJob : public DeviceJobEnds {
  protected:
-  testing::AssertionResult starts_over_nccl(int workers, const Words& more) {
-    environment = {"FAKE_QUEUES=8"};
+  testing::AssertionResult starts_over_nccl(int workers, const Words& more, int hardware_queues = 8) {
+    environment = {"FAKE_QUEUES=" + std::to_string(hardware_queues)};
     Words all{"--device=fake", "--transport=nccl", "--workers=" + std::to_string(workers)};
     all.insert(all.end(), more.begin(), more.end());
     return starts(workers, all);
@@ -42,6 +42,18 @@ TEST_F(NcclJob, OutlivesAWorkerThatDies) {
   expect_good_end();
 }
 
+// Kernels of the others wait for it, and its sockets stay open. When it wakes up it is a new worker.
+TEST_F(NcclJob, OutlivesAWorkerThatHangs) {
+  ASSERT_TRUE(starts_over_nccl(3, {"--shapes=3=3x1,2=2x1", "--lease-ttl=2"}));
+  const pid_t sleeper = worker((leader() + 1) % 3);
+  ASSERT_NO_FATAL_FAILURE(expect_others_go_on(sleeper, SIGSTOP, 2));
+  const int without = generation();
+  ASSERT_EQ(::kill(sleeper, SIGCONT), 0);
+  ASSERT_TRUE(trains_with(3, without));
+  ASSERT_TRUE(goes_on());
+  expect_good_end();
+}
+
 // With two groups: the one that lost nobody keeps its sums.
 TEST_F(NcclJob, OutlivesItsLeader) {
   ASSERT_TRUE(starts_over_nccl(4, {"--shapes=4=2x2,3=3x1"}));
@@ -50,7 +62,7 @@ TEST_F(NcclJob, OutlivesItsLeader) {
 }
 
 TEST_F(NcclJob, LetsAWorkerLeaveAndTakesOneThatJoins) {
-  ASSERT_TRUE(starts_over_nccl(3, {"--shapes=3=3x1,2=2x1"}));
+  ASSERT_TRUE(starts_over_nccl(3, {"--shapes=3=3x1,2=2x1"}, 32));
   ASSERT_NO_FATAL_FAILURE(expect_others_go_on(worker(1), SIGTERM, 2));
   EXPECT_EQ(generations().back().origin, "memory");
   const int between = generation();
