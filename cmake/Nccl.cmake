@@ -1,5 +1,6 @@
-# Makes everstep::nccl: NCCL from the wheel that `scripts/setup --cuda` puts into build/venv (toolkits carry one that is
-# too old for LibTorch), and the CUDA runtime.
+# Makes everstep::nccl: the header of NCCL from the wheel that `scripts/setup --cuda` puts into build/venv (toolkits carry
+# one that is too old for LibTorch), and the CUDA runtime. The library is not linked but loaded when it is needed:
+# EVERSTEP_NCCL says where the wheel's is, and everstep::nccl defines it.
 
 include(Cuda)
 
@@ -11,9 +12,9 @@ if(wheels_differ)
 endif()
 file(GLOB nvidia_root ${EVERSTEP_VENV}/lib/python3*/site-packages/nvidia)
 
-add_library(everstep::nccl SHARED IMPORTED)
-set_target_properties(everstep::nccl PROPERTIES IMPORTED_LOCATION ${nvidia_root}/nccl/lib/libnccl.so.2)
-# Before the toolkit's directories, which may hold an older nccl.h and an older library.
-target_include_directories(everstep::nccl SYSTEM BEFORE INTERFACE ${nvidia_root}/nccl/include)
-target_link_options(everstep::nccl INTERFACE -Wl,-rpath,${nvidia_root}/nccl/lib)
-target_link_libraries(everstep::nccl INTERFACE everstep::cudart)
+add_library(everstep_nccl INTERFACE)
+add_library(everstep::nccl ALIAS everstep_nccl)
+target_compile_definitions(everstep_nccl INTERFACE EVERSTEP_NCCL="${nvidia_root}/nccl/lib/libnccl.so.2")
+# Before the toolkit's directories, which may hold an older nccl.h.
+target_include_directories(everstep_nccl SYSTEM BEFORE INTERFACE ${nvidia_root}/nccl/include)
+target_link_libraries(everstep_nccl INTERFACE everstep::cudart ${CMAKE_DL_LIBS})

@@ -22,6 +22,18 @@ namespace {
 // For the last frames of a run that has ended well.
 constexpr std::chrono::seconds kFlushPatience{20};
 
+Result<std::shared_ptr<trainer::NcclDevice>> open_nccl(const DeviceName& name) {
+  auto api = trainer::find_nccl(name.kind);
+  if (!api) return api.error();
+  trainer::NcclDeviceOptions options;
+  options.device = *name.number;
+  options.on_hang = [](const Error& error) {
+    log_event(LogLine("nccl_hangs").add("error", error.line()).text());
+    std::_Exit(static_cast<int>(ExitCode::kRestart));
+  };
+  return trainer::NcclDevice::open(std::move(api).value(), std::move(options));
+}
+
 }  // namespace
 
 Result<WorkerDevice> WorkerDevice::open(const DeviceName& name, const DeviceVariables& variables,
@@ -50,22 +62,20 @@ Result<WorkerDevice> WorkerDevice::open(const DeviceName& name, const DeviceVari
 
 Status WorkerDevice::open_transport(const std::string& of_job, const std::string& of_worker) {
   looks_for_links_ = !name_.is_host() && of_job != kHostTransport;
-  if (!looks_for_links_ || of_worker == kHostTransport) return {};
-  auto api = trainer::find_nccl(name_.kind);
-  if (!api && of_job == kNcclTransport) return api.error();
-  if (!api) {
-    log_event(LogLine("transport_chosen").add("transport", kHostTransport).add("reason", api.error().message).text());
+  if (!looks_for_links_) return {};
+  if (of_worker == kHostTransport) {
+    no_nccl_ = "it was started with --transport=host";
     return {};
   }
-  trainer::NcclDeviceOptions options;
-  options.device = *name_.number;
-  options.on_hang = [](const Error& error) {
-    log_event(LogLine("nccl_hangs").add("error", error.line()).text());
-    std::_Exit(static_cast<int>(ExitCode::kRestart));
-  };
-  auto opened = trainer::NcclDevice::open(std::move(api).value(), std::move(options));
-  if (!opened) return opened.error();
-  nccl_ = std::move(opened).value();
+  auto opened = open_nccl(name_);
+  if (opened) {
+    nccl_ = std::move(opened).value();
+  } else if (of_job == kNcclTransport) {
+    return opened.error();
+  } else {
+    no_nccl_ = opened.error().message;
+    log_event(LogLine("transport_chosen").add("transport", kHostTransport).add("reason", no_nccl_).text());
+  }
   return {};
 }
 
@@ -75,18 +85,22 @@ Result<WorkerDevice::Links> WorkerDevice::connect(trainer::Transport& host, cons
   trainer::NcclMeshRequest request;
   request.lineage = place.lineage;
   request.generation = place.generation;
+  request.workers = place.depth * place.width;
+  request.why_none = no_nccl_;
   request.peers = trainer::nccl_peers(place.worker, place.depth, place.width);
   request.unreachable = place.unreachable;
   request.on_unreachable = place.on_unreachable;
   request.is_wanted = std::move(is_wanted);
-  request.on_missing = [&](int peer, const std::string& why) {
-    log_event(LogLine("no_nccl")
+  const auto tell = [&](const char* event, const char* who, int worker, const std::string& why) {
+    log_event(LogLine(event)
                   .add("generation", place.generation.value)
-                  .add("peer", peer)
+                  .add(who, worker)
                   .add("transport", kHostTransport)
                   .add("reason", why)
                   .text());
   };
+  request.on_without = [&](int worker, const std::string& why) { tell("without_nccl", "worker", worker, why); };
+  request.on_missing = [&](int peer, const std::string& why) { tell("no_nccl", "peer", peer, why); };
   auto links = connect_nccl(nccl_, host, request);
   if (!links) return links.error();
   log_event(LogLine("linked")

@@ -87,6 +87,7 @@ class WorkerDevice {
   std::optional<std::int64_t> link_bytes_per_second_;
   bool looks_for_links_ = false;
   std::shared_ptr<trainer::NcclDevice> nccl_;  // nothing: there is none
+  std::string no_nccl_;                        // why
 };
 
 // The most memory that is taken for training, where it happens: of the host by this process, of a device by whomever.

@@ -115,6 +115,11 @@ class Accelerator final : private FaultListener {
   // Between two timed events that are known to be over.
   static std::chrono::nanoseconds elapsed(const Event& from, const Event& to);
 
+  // See StreamThreads.
+  std::optional<std::uint64_t> stuck_at(const std::function<bool(StreamId)>& waits) const {
+    return threads_.stuck_at(waits);
+  }
+
   // For threads of the host that order themselves, as when one passes a buffer to another, or by a message that cannot
   // come before a kernel is over: what this thread knows, or all that is on a stream; and to know it.
   Clock known_here();

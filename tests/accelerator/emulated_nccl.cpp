@@ -1,6 +1,7 @@
 #include "tests/accelerator/emulated_nccl.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -45,7 +46,7 @@ class Ended final : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// "/tmp/everstep-nccl-…"
+// "/tmp/everstep-nccl-…": abstract names would end at a network namespace.
 std::string path_of(const NcclUniqueId& id) {
   std::string path = (std::filesystem::temp_directory_path() / "everstep-nccl-").string();
   for (std::size_t i = 0; i < kNameBytes; ++i) {
@@ -61,6 +62,48 @@ std::atomic<int>& communicators() {
   return count;
 }
 
+// Which transfers run in this process: the two ends of a communicator begin the same ones in the same order.
+class Meetings {
+ public:
+  using Place = std::pair<const Accelerator*, StreamId>;
+
+  void begin(const Place& place, const std::string& communicator, int rank) {
+    const std::lock_guard lock(mutex_);
+    running_[place] = {communicator, rank, ++begun_[communicator].at(static_cast<std::size_t>(rank))};
+  }
+  void end(const Place& place) {
+    const std::lock_guard lock(mutex_);
+    running_.erase(place);
+  }
+  void forget(const std::string& communicator) {
+    const std::lock_guard lock(mutex_);
+    begun_.erase(communicator);
+  }
+  bool waits(const Place& place) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = running_.find(place);
+    if (found == running_.end()) return false;
+    const auto& [communicator, rank, number] = found->second;
+    const auto ends = begun_.find(communicator);
+    return ends == begun_.end() || ends->second.at(static_cast<std::size_t>(1 - rank)) < number;
+  }
+
+ private:
+  struct Transfer {
+    std::string communicator;
+    int rank = 0;
+    std::uint64_t number = 0;
+  };
+  mutable std::mutex mutex_;
+  std::map<Place, Transfer> running_;
+  std::map<std::string, std::array<std::uint64_t, 2>> begun_;  // by rank
+};
+
+Meetings& meetings() {
+  static auto* const made = new Meetings;
+  return *made;
+}
+
 // An event knows what came with the transfers that it follows.
 struct Heard {
   std::mutex mutex;
@@ -72,10 +115,19 @@ struct EmulatedEvent {
   std::shared_ptr<Heard> heard;
 };
 
+// Transfers that run on a device and that nobody has ended.
+using Running = std::atomic<int>;
+
 class Communicator {
  public:
-  Communicator(Accelerator& accelerator, const EmulatedNcclOptions& options, const NcclUniqueId& id, int rank)
-      : accelerator_(accelerator), options_(options), rank_(rank), connecting_([this, id] { connect(id); }) {
+  Communicator(Accelerator& accelerator, const EmulatedNcclOptions& options, Running& on_device, const NcclUniqueId& id,
+               int rank)
+      : accelerator_(accelerator),
+        options_(options),
+        on_device_(on_device),
+        path_(path_of(id)),
+        rank_(rank),
+        connecting_([this] { connect(); }) {
     ++communicators();
   }
   Communicator(const Communicator&) = delete;
@@ -84,15 +136,27 @@ class Communicator {
     end_kernels();
     connecting_.join();
     if (finalizing_.joinable()) finalizing_.join();
-    while (running_ > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (socket_ >= 0) ::close(socket_);
+    meetings().forget(path_);
     --communicators();
   }
 
-  void end_kernels() { is_ended_ = true; }
+  void end_kernels() {
+    const std::lock_guard lock(mutex_);
+    if (!is_ended_) on_device_ -= running_;
+    is_ended_ = true;
+  }
+
+  NcclOutcome revoke() {
+    if (!is_connected_ || is_finalizing_) return failed("invalid usage: the communicator is in progress");
+    end_kernels();
+    return running_ > 0 ? in_progress() : NcclOutcome{};
+  }
 
   NcclOutcome state() {
     const std::lock_guard lock(mutex_);
+    if (is_ended_ && running_ > 0) return in_progress();
     if (!error_.empty()) return failed(error_);
     if (!is_connected_ || (is_finalizing_ && !is_finalized_)) return in_progress();
     return {};
@@ -106,11 +170,16 @@ class Communicator {
     }
     if (is_ended_ || is_finalizing_) return failed("invalid usage: the communicator has ended");
     if (last_ && last_stream_ != stream) accelerator_.wait(stream, *last_);
-    ++running_;
+    begin_one();
     auto known = std::make_shared<std::promise<World::Clocks>>();
-    accelerator_.launch(stream, sends ? "ncclSend" : "ncclRecv", {{data, bytes, !sends}},
-                        [this, sends, address = accelerator_.kernel_address(data), bytes,
-                         known = known->get_future().share()] { run(sends, address, bytes, known.get()); });
+    accelerator_.launch(
+        stream, sends ? "ncclSend" : "ncclRecv", {{data, bytes, !sends}},
+        [this, sends, stream, address = accelerator_.kernel_address(data), bytes, known = known->get_future().share()] {
+          meetings().begin({&accelerator_, stream}, path_, rank_);
+          run(sends, address, bytes, known.get());
+          meetings().end({&accelerator_, stream});
+          end_one();
+        });
     known->set_value(world().with(accelerator_.launched_on(stream)));
     last_ = accelerator_.record(stream);
     last_stream_ = stream;
@@ -137,12 +206,11 @@ class Communicator {
   const std::shared_ptr<Heard>& heard() const { return heard_; }
 
  private:
-  void connect(const NcclUniqueId& id) {
+  void connect() {
     if (!options_.connects) return;
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    const std::string path = path_of(id);  // abstract names would end at a network namespace
-    std::copy(path.begin(), path.end(), address.sun_path);
+    std::copy(path_.begin(), path_.end(), address.sun_path);
     const auto size = static_cast<socklen_t>(sizeof address);
     const int own = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const auto* name = reinterpret_cast<const sockaddr*>(&address);
@@ -153,7 +221,7 @@ class Communicator {
       }
       if (!is_ended_) socket_ = ::accept4(own, nullptr, nullptr, SOCK_CLOEXEC);
       ::close(own);
-      ::unlink(path.c_str());
+      ::unlink(path_.c_str());
     } else {
       while (!is_ended_ && ::connect(own, name, size) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       socket_ = own;
@@ -172,7 +240,21 @@ class Communicator {
       const std::lock_guard lock(mutex_);
       if (error_.empty()) error_ = error.what();
     }
+  }
+
+  void begin_one() {
+    const std::lock_guard lock(mutex_);
+    ++running_;
+    if (!is_ended_) ++on_device_;
+  }
+  bool is_running() {
+    const std::lock_guard lock(mutex_);  // the last one may still have it
+    return running_ > 0;
+  }
+  void end_one() {
+    const std::lock_guard lock(mutex_);
     --running_;
+    if (!is_ended_) --on_device_;
   }
 
   // Both ends say what they are about to do before a byte moves.
@@ -249,6 +331,8 @@ class Communicator {
 
   Accelerator& accelerator_;
   const EmulatedNcclOptions& options_;
+  Running& on_device_;
+  const std::string path_;
   const int rank_;
   std::atomic<int> socket_{-1};
   std::atomic<bool> is_connected_{false};
@@ -276,8 +360,16 @@ class Table {
   static StreamId stream_of(CudaStream stream) { return stream == nullptr ? 0 : stream_of_handle(stream); }
 
   NcclOutcome init(NcclCommunicator* made, const NcclUniqueId& id, int rank) {
-    *made = new Communicator(accelerator_, options_, id, rank);
+    *made = new Communicator(accelerator_, options_, running_, id, rank);
     return in_progress();
+  }
+
+  void free(NcclCommunicator communicator, const std::function<void()>& meanwhile) {
+    at(communicator).end_kernels();
+    check_nothing_runs();
+    meanwhile();
+    delete &at(communicator);
+    check_nothing_runs();
   }
 
   NcclOutcome transfer(bool sends, void* data, std::size_t bytes, int peer, NcclCommunicator communicator,
@@ -312,8 +404,15 @@ class Table {
   const EmulatedNcclOptions& options() const { return options_; }
 
  private:
+  void check_nothing_runs() const {
+    if (running_ == 0) return;
+    EVERSTEP_CHECK(options_.on_free_amid_transfers != nullptr, "a communicator is freed while transfers run");
+    options_.on_free_amid_transfers();
+  }
+
   Accelerator& accelerator_;
   const EmulatedNcclOptions options_;
+  Running running_{0};
   std::mutex mutex_;
   std::map<StreamId, std::shared_ptr<Heard>> heard_;  // the last receive's
 };
@@ -339,17 +438,13 @@ void add_communicators(NcclApi& api, const std::shared_ptr<Table>& table) {
     return table->transfer(false, into, bytes, peer, communicator, stream);
   };
   api.comm_finalize = [](NcclCommunicator communicator) { return at(communicator).finalize(); };
-  api.comm_destroy = [](NcclCommunicator communicator) {
-    delete &at(communicator);
+  api.comm_destroy = [table](NcclCommunicator communicator) {
+    table->free(communicator, [] {});
     return NcclOutcome{};
   };
-  api.comm_revoke = [](NcclCommunicator communicator) {
-    at(communicator).end_kernels();
-    return NcclOutcome{};
-  };
+  api.comm_revoke = [](NcclCommunicator communicator) { return at(communicator).revoke(); };
   api.comm_abort = [table](NcclCommunicator communicator) {
-    table->options().in_abort();
-    delete &at(communicator);
+    table->free(communicator, table->options().in_abort);
     return NcclOutcome{};
   };
 }
@@ -384,6 +479,10 @@ NcclApi emulated_nccl(Accelerator& accelerator, const EmulatedNcclOptions& optio
   add_communicators(api, table);
   add_streams(api, table);
   return api;
+}
+
+bool waits_for_its_peer(const Accelerator& accelerator, StreamId stream) {
+  return meetings().waits({&accelerator, stream});
 }
 
 int emulated_communicators() { return communicators(); }

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -39,7 +40,8 @@ class EmulatedNccl : public testing::Test {
   };
 
   void make_ends(bool tells_of_death = false) {
-    api_ = emulated_nccl(accelerator_, {.tells_of_death = tells_of_death});
+    api_ = emulated_nccl(accelerator_, {.tells_of_death = tells_of_death,
+                                        .on_free_amid_transfers = [this] { ++freed_amid_transfers_; }});
     const NcclUniqueId id = api_.get_unique_id().value();
     for (int rank = 0; rank < 2; ++rank) {
       ends_[rank].stream = api_.stream_create().value();
@@ -72,7 +74,7 @@ class EmulatedNccl : public testing::Test {
   }
 
   void abort_all() {
-    for (End& end : ends_) EXPECT_TRUE(api_.comm_revoke(end.communicator).done());
+    for (End& end : ends_) EXPECT_FALSE(api_.comm_revoke(end.communicator).failed());
     for (End& end : ends_) EXPECT_TRUE(api_.comm_abort(end.communicator).done());
     EXPECT_EQ(emulated_communicators(), 0);
   }
@@ -80,6 +82,7 @@ class EmulatedNccl : public testing::Test {
   Accelerator accelerator_{recording()};
   NcclApi api_;
   End ends_[2];
+  int freed_amid_transfers_ = 0;
 };
 
 TEST_F(EmulatedNccl, MovesBytesWhenBothEndsAreThere) {
@@ -132,6 +135,25 @@ TEST_F(EmulatedNccl, AKernelWaitsForADeadPeerUntilItIsAborted) {
   EXPECT_TRUE(api_.comm_get_async_error(ends_[1].communicator).done());
   EXPECT_TRUE(api_.comm_abort(ends_[1].communicator).done());
   wait_for(received);
+}
+
+// A GPU may wait for them, and its peer for it.
+TEST_F(EmulatedNccl, NoticesACommunicatorThatIsFreedWhileOthersAreAtWork) {
+  make_ends();
+  ASSERT_TRUE(receive().done());
+  EXPECT_TRUE(api_.comm_abort(ends_[0].communicator).done());
+  EXPECT_GT(std::exchange(freed_amid_transfers_, 0), 0);
+  EXPECT_TRUE(api_.comm_abort(ends_[1].communicator).done());
+  EXPECT_EQ(freed_amid_transfers_, 0) << "its own are ended first";
+}
+
+TEST_F(EmulatedNccl, IsQuietSomeTimeAfterItWasRevoked) {
+  make_ends();
+  ASSERT_TRUE(receive().done());
+  EXPECT_FALSE(api_.comm_revoke(ends_[1].communicator).failed());
+  wait_for(ends_[1]);
+  wait_for(event_on(1));
+  abort_all();
 }
 
 TEST_F(EmulatedNccl, TellsOfADeathIfItIsToldTo) {

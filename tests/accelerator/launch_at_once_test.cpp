@@ -1,56 +1,126 @@
 // Why the NCCL transport gives credits. A transport that launches each transfer as soon as it is posted, on a stream of
 // its link, hangs when there are more streams than hardware queues: a receive that is posted ahead stands in the queue
 // behind one that waits for its peer, and whatever shares the queue stands behind both.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "scheduler/schedule.h"
 #include "tests/trainer/nccl/nccl_workers.h"
+#include "trainer/loop/input_queue.h"
 #include "trainer/threads/thread_transport.h"
 
 namespace everstep::trainer {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
+using scheduler::Schedule;
 
-// As many as in AMDP with D = 8: each worker exchanges frames with each other one.
+// AMDP with D = 8: inputs are posted ahead, as InputQueue does.
 constexpr int kWorkers = 8;
-constexpr int kSteps = 4;
-constexpr int kAhead = 2;
+constexpr std::size_t kAhead = 4;
 constexpr std::size_t kBytes = 1024;
 
-// What one worker of the exchange needs of its transport.
+const Schedule& schedule() {
+  static const Schedule made = [] {
+    scheduler::ScheduleRequest request;
+    request.depth = kWorkers;
+    request.window = 2 * kWorkers;
+    request.windows = 2;
+    return scheduler::make_schedule(request).value();
+  }();
+  return made;
+}
+
+// What the threads of all workers wait for. If each waits for work of its device that is not over, and no device has
+// any that can go on by itself, none ever will.
+class Patience {
+ public:
+  // False: it would be for ever.
+  bool wait(int worker, const std::function<bool()>& is_over) {
+    while (true) {
+      const auto stuck = nccl_accelerator().stuck_at(
+          [](accelerator::StreamId stream) { return accelerator::waits_for_its_peer(nccl_accelerator(), stream); });
+      const bool over = is_over();
+      if (over || is_hopeless(worker, stuck)) {
+        const std::lock_guard lock(mutex_);
+        waiting_since_.erase(worker);
+        return over;
+      }
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+  void has_ended() {
+    const std::lock_guard lock(mutex_);
+    --running_;
+  }
+
+ private:
+  bool is_hopeless(int worker, const std::optional<std::uint64_t>& stuck) {
+    const std::lock_guard lock(mutex_);
+    waiting_since_[worker] = stuck;
+    const auto is_same = [&](const auto& each) { return each.second == stuck; };
+    is_hopeless_ = is_hopeless_ || (stuck && std::ssize(waiting_since_) == running_ &&
+                                    std::all_of(waiting_since_.begin(), waiting_since_.end(), is_same));
+    return is_hopeless_;
+  }
+
+  std::mutex mutex_;
+  int running_ = kWorkers;
+  bool is_hopeless_ = false;
+  std::map<int, std::optional<std::uint64_t>> waiting_since_;  // by worker: how much work was over
+};
+
+// What a worker needs of its transport.
 class Wires {
  public:
   virtual ~Wires() = default;
-  virtual void post(int from, int step, const Buffer& into) = 0;
-  virtual void send(int to, int step, const Buffer& payload) = 0;
-  virtual bool take(int from, int step) = 0;  // false: it did not come
-  virtual bool finish() = 0;                  // until all that was sent is taken
+  virtual void post(int from, const FrameHeader& header, const Buffer& into) = 0;
+  virtual void send(int to, const FrameHeader& header, const Buffer& payload) = 0;
+  virtual bool take(int from) = 0;  // the next one that was posted; false: it never comes
+  virtual bool finish() = 0;        // until all that was sent is taken
 };
+
+// Inputs and outputs of a worker's ops.
+struct Passing {
+  InputSource input;
+  OutputTarget output;
+};
+
+std::vector<Passing> passings_of(int worker) {
+  FrameHeader job;
+  job.length = kBytes;
+  std::vector<Passing> all;
+  for (const scheduler::Op& op : schedule().workers[static_cast<std::size_t>(worker)]) {
+    all.push_back({input_of(schedule(), worker, op, job), {}});
+    if (is_compute(op)) all.back().output = output_of(schedule(), worker, op, job);
+  }
+  return all;
+}
 
 // The launch rule of the adapter that this project once had.
 class LaunchAtOnce final : public Wires {
  public:
-  LaunchAtOnce(const NcclWorker& worker, int number, const std::map<std::pair<int, int>, NcclUniqueId>& ids)
-      : worker_(worker), api_(worker.nccl->api()) {
-    // Each begins with its neighbour, as in a pipeline.
-    for (int i = 1; i < kWorkers; ++i) {
-      const int peer = (number + i) % kWorkers;
-      open(in_[peer], ids.at({peer, number}), 1);
-    }
-    for (int i = 1; i < kWorkers; ++i) {
-      const int peer = (number + i) % kWorkers;
-      open(out_[peer], ids.at({number, peer}), 0);
+  LaunchAtOnce(const NcclWorker& worker, int number, const std::map<std::pair<int, int>, NcclUniqueId>& ids,
+               Patience& patience)
+      : worker_(worker), number_(number), patience_(patience), api_(worker.nccl->api()) {
+    // In the order in which they are needed.
+    for (const Passing& passing : passings_of(number)) {
+      const int from = passing.input.from;
+      if (from >= 0 && !in_.contains(from)) open(in_[from], ids.at({from, number}), 1);
+      const int to = passing.output.to;
+      if (to >= 0 && !out_.contains(to)) open(out_[to], ids.at({number, to}), 0);
     }
     for (auto* links : {&in_, &out_}) {
       for (auto& [peer, link] : *links) {
@@ -68,21 +138,21 @@ class LaunchAtOnce final : public Wires {
     }
   }
 
-  void post(int from, int /*step*/, const Buffer& into) override {
+  void post(int from, const FrameHeader& /*header*/, const Buffer& into) override {
     Link& link = in_[from];
     order(link);
     EXPECT_TRUE(api_.recv(into.data, into.size, 0, link.communicator, link.stream).done());
     link.transfers.push_back({event_on(link.stream), into});
   }
 
-  void send(int to, int /*step*/, const Buffer& payload) override {
+  void send(int to, const FrameHeader& /*header*/, const Buffer& payload) override {
     Link& link = out_[to];
     order(link);
     EXPECT_TRUE(api_.send(payload.data, payload.size, 1, link.communicator, link.stream).done());
     link.transfers.push_back({event_on(link.stream), payload});
   }
 
-  bool take(int from, int /*step*/) override { return first_is_over(in_[from]); }
+  bool take(int from) override { return first_is_over(in_[from]); }
 
   bool finish() override {
     for (auto& [peer, link] : out_) {
@@ -127,12 +197,8 @@ class LaunchAtOnce final : public Wires {
   }
 
   bool first_is_over(Link& link) {
-    const auto deadline = Clock::now() + 3s;
     CudaEvent const over = link.transfers.front().over;
-    while (api_.event_query(over).in_progress()) {
-      if (Clock::now() > deadline) return false;
-      std::this_thread::sleep_for(1ms);
-    }
+    if (!patience_.wait(number_, [&] { return !api_.event_query(over).in_progress(); })) return false;
     EXPECT_TRUE(api_.stream_wait_event(accelerator::native_handle(worker_.compute), over).done());
     api_.event_destroy(over);
     link.transfers.pop_front();
@@ -140,6 +206,8 @@ class LaunchAtOnce final : public Wires {
   }
 
   const NcclWorker& worker_;
+  const int number_;
+  Patience& patience_;
   const NcclApi& api_;
   std::map<int, Link> in_;
   std::map<int, Link> out_;
@@ -153,63 +221,61 @@ class WithCredits final : public Wires {
     transport_ = make_nccl_transport(mesh, host, host, options);
   }
 
-  void post(int from, int step, const Buffer& into) override {
-    posted_[{from, step}] = transport_->post_receive(from, Channel::kTensors, header(step), into);
+  void post(int from, const FrameHeader& header, const Buffer& into) override {
+    posted_[from].push_back(transport_->post_receive(from, Channel::kTensors, header, into));
   }
-  void send(int to, int step, const Buffer& payload) override {
-    transport_->send(to, Channel::kTensors, header(step), payload);
+  void send(int to, const FrameHeader& header, const Buffer& payload) override {
+    transport_->send(to, Channel::kTensors, header, payload);
   }
-  bool take(int from, int step) override { return transport_->wait(posted_.at({from, step}), 30s).ok(); }
+  bool take(int from) override {
+    const ReceiveId receive = posted_[from].front();
+    posted_[from].pop_front();
+    return transport_->wait(receive, 30s).ok();
+  }
   bool finish() override { return transport_->flush(30s).ok(); }
 
  private:
-  static FrameHeader header(int step) {
-    FrameHeader header;
-    header.minibatch = step;
-    header.length = kBytes;
-    return header;
-  }
-
-  std::map<std::pair<int, int>, ReceiveId> posted_;
+  std::map<int, std::deque<ReceiveId>> posted_;
   std::unique_ptr<Transport> transport_;
 };
 
-// Each step needs what all others made in the one before. Whether it got to the end.
-bool exchange(const NcclWorker& worker, int number, Wires& wires) {
-  std::map<std::pair<int, int>, Buffer> inputs;
-  const auto post = [&](int step) {
-    for (int peer = 0; peer < kWorkers && step < kSteps; ++peer) {
-      if (peer == number) continue;
-      inputs[{peer, step}] = worker.allocate(kBytes);
-      wires.post(peer, step, inputs[{peer, step}]);
+// Runs a worker's pipelines, with nothing computed. Whether it got to the end.
+bool pass_all(const NcclWorker& worker, int number, Wires& wires) {
+  std::deque<std::pair<std::size_t, Buffer>> posted;
+  std::size_t scanned = 0;
+  const std::vector<Passing> all = passings_of(number);
+  const Buffer made = allocate_zeroed(kBytes);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (; posted.size() < kAhead && scanned < all.size(); ++scanned) {
+      const InputSource& input = all[scanned].input;
+      if (input.from < 0) continue;
+      posted.emplace_back(scanned, worker.allocate(kBytes));
+      wires.post(input.from, input.header, posted.back().second);
     }
-  };
-  for (int step = 0; step < kAhead; ++step) post(step);
-  for (int step = 0; step < kSteps; ++step) {
-    const Buffer made = allocate_zeroed(kBytes);
+    if (all[i].input.from >= 0) {
+      if (!wires.take(all[i].input.from)) return false;
+      posted.pop_front();
+    }
+    if (all[i].output.to < 0) continue;
     const Buffer output = worker.allocate(kBytes);
     worker.write(output, made);
-    for (int peer = 0; peer < kWorkers; ++peer) {
-      if (peer != number) wires.send(peer, step, output);
-    }
-    for (int peer = 0; peer < kWorkers; ++peer) {
-      if (peer != number && !wires.take(peer, step)) return false;
-    }
-    post(step + kAhead);
+    wires.send(all[i].output.to, all[i].output.header, output);
   }
   return wires.finish();
 }
 
 // How many workers got to the end.
-int run_all(const std::vector<std::unique_ptr<NcclWorker>>& workers,
-            const std::function<std::unique_ptr<Wires>(int number)>& make) {
+int run_all(
+    const std::vector<std::unique_ptr<NcclWorker>>& workers,
+    const std::function<std::unique_ptr<Wires>(int number)>& make, const std::function<void()>& on_end = [] {}) {
   std::vector<std::unique_ptr<Wires>> wires(kWorkers);
   std::vector<std::thread> threads;
   std::atomic<int> done = 0;
   for (int number = 0; number < kWorkers; ++number) {
     threads.emplace_back([&, number] {
       wires[number] = make(number);
-      if (exchange(*workers[number], number, *wires[number])) ++done;
+      if (pass_all(*workers[number], number, *wires[number])) ++done;
+      on_end();
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -230,7 +296,10 @@ int ended_when_launched_at_once(int hardware_queues) {
   for (int from = 0; from < kWorkers; ++from) {
     for (int to = 0; to < kWorkers; ++to) ids[{from, to}] = workers[0]->nccl->api().get_unique_id().value();
   }
-  return run_all(workers, [&](int number) { return std::make_unique<LaunchAtOnce>(*workers[number], number, ids); });
+  Patience patience;
+  return run_all(
+      workers, [&](int number) { return std::make_unique<LaunchAtOnce>(*workers[number], number, ids, patience); },
+      [&] { patience.has_ended(); });
 }
 
 int ended_with_credits(int hardware_queues) {

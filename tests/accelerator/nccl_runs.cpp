@@ -60,6 +60,7 @@ RunChanges over_nccl(int hardware_queues, RunChanges changes) {
     NcclMeshRequest request;
     request.generation = options.generation;
     request.lineage = options.lineage;
+    request.workers = options.schedule.depth * options.schedule.width;
     request.peers = nccl_peers(host.worker(), options.schedule.depth, options.schedule.width);
     request.on_missing = [](int, const std::string& why) { EVERSTEP_CHECK(false, why); };
     const auto mesh = connect_nccl(seat.nccl, host, request);

@@ -61,6 +61,17 @@ std::optional<std::string> StreamThreads::failure() const {
   return failure_;
 }
 
+std::optional<std::uint64_t> StreamThreads::stuck_at(const std::function<bool(StreamId)>& waits) const {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t over = 0;
+  for (std::size_t id = 0; id < streams_.size(); ++id) {
+    const Stream& stream = *streams_[id];
+    if (is_next(stream) || (stream.busy && !waits(static_cast<StreamId>(id)))) return std::nullopt;
+    over += stream.over;
+  }
+  return over;
+}
+
 std::uint64_t StreamThreads::enqueue(StreamId stream, Task task) {
   const std::lock_guard lock(mutex_);
   Stream& target = *streams_.at(static_cast<std::size_t>(stream));
@@ -76,12 +87,15 @@ std::uint64_t StreamThreads::enqueue(StreamId stream, Task task) {
   return ++target.enqueued;
 }
 
-bool StreamThreads::may_begin(const Stream& stream, std::chrono::steady_clock::time_point now) const {
+// Whether nothing but its time keeps the first of its work from beginning.
+bool StreamThreads::is_next(const Stream& stream) const {
   if (stream.tasks.empty() || stream.busy) return false;
   const Task& task = stream.tasks.front();
-  if (stream.queue->front() != task.entry) return false;
-  if (task.after && !is_over_locked(*task.after)) return false;
-  return hosts_waiting_ > 0 || ending_ || now >= task.due;
+  return stream.queue->front() == task.entry && (!task.after || is_over_locked(*task.after));
+}
+
+bool StreamThreads::may_begin(const Stream& stream, std::chrono::steady_clock::time_point now) const {
+  return is_next(stream) && (hosts_waiting_ > 0 || ending_ || now >= stream.tasks.front().due);
 }
 
 bool StreamThreads::is_over_locked(const Moment& moment) const {

@@ -42,6 +42,10 @@ class StreamThreads {
   void wait_here(const Moment& moment);
   bool is_over(const Moment& moment) const;
 
+  // How much work is over by now, if no more ever will be by itself: no work can begin, and all that has begun `waits`.
+  // Nothing: there may be more. Two equal answers: nothing was over in between.
+  std::optional<std::uint64_t> stuck_at(const std::function<bool(StreamId)>& waits) const;
+
   // Work that threw; the first of it, until the end. No stream stops for it.
   std::optional<std::string> failure() const;
 
@@ -72,6 +76,7 @@ class StreamThreads {
 
   std::uint64_t enqueue(StreamId stream, Task task);
   void serve(Stream& stream);
+  bool is_next(const Stream& stream) const;
   bool may_begin(const Stream& stream, std::chrono::steady_clock::time_point now) const;
   bool is_over_locked(const Moment& moment) const;
   void wake();

@@ -26,6 +26,7 @@ const std::vector<Home>& homes() {
       {{"xxh"}, {"trainer/xxhash/"}},
       {{"cpuid.h", "immintrin.h"}, {"trainer/torch/"}},
       {{"cublas", "cuda", "nccl.h"}, {"trainer/cuda/", "trainer/nccl/", "tests/cuda_runtime/"}},
+      {{"dlfcn.h"}, {"trainer/nccl/"}},
       {{"cxxopts.hpp"}, {"launcher/cli/options.cpp"}},
       {{"fmt/", "httplib.h", "prometheus/", "spdlog/", "yaml-cpp/"}, {"launcher/"}},
       {{"benchmark/", "gmock/", "gtest/", "rapidcheck"}, {"tests/", "bench/"}},

@@ -96,7 +96,7 @@ Status Worker::sum_in_group(int round) {
   header.kind = FrameKind::kCapturedSum;
   header.window = version_.value;
   header.round = round;
-  const std::vector<Buffer> staging = allocate_staging(memory_);
+  std::vector<Buffer> staging;
   for (auto chunk = chunks_.rbegin(); chunk != chunks_.rend(); ++chunk) {
     header.stage = chunk->stage;
     const Buffer& sums = chunk->memory.gradients[parity];
@@ -106,6 +106,7 @@ Status Worker::sum_in_group(int round) {
     }
     for (const int replica : shape_.placement.replicas_of(chunk->stage)) {
       if (first + replica == transport_.worker()) continue;
+      fit_staging(staging, memory_, sums.size);
       PieceReceiver receiver(transport_, first + replica, header, sums, options_.accumulation, Channel::kSurvivors,
                              memory_, staging);
       EVERSTEP_TRY(receiver.finish(patience()));

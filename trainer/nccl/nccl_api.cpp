@@ -23,12 +23,17 @@ Result<NcclApi> find_nccl(const std::string& device_kind) {
     return not_found("this build has no NCCL for devices of the kind " + device_kind,
                      "--transport=host needs none; the preset cuda makes a build that has one for GPUs");
   }
-  NcclApi api = found->second();
-  if (const int version = api.get_version(); version < kOldestNccl) {
-    return not_found("NCCL is too old: it has version " + std::to_string(version) + ", and 23000 is needed",
-                     "scripts/setup --cuda installs one, and --transport=host needs none");
-  }
+  auto api = found->second();
+  if (!api) return api;
+  if (const Status enough = check_nccl_version(api->get_version()); !enough) return enough.error();
   return api;
+}
+
+Status check_nccl_version(int version) {
+  if (version >= kOldestNccl) return {};
+  return not_found("NCCL is too old: it has version " + std::to_string(version) + ", and " +
+                       std::to_string(kOldestNccl) + " is needed",
+                   "scripts/setup --cuda installs one, and --transport=host needs none");
 }
 
 }  // namespace everstep::trainer

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 
@@ -56,14 +57,22 @@ struct NcclApi {
   std::function<NcclOutcome(CudaStream, CudaEvent)> stream_wait_event;
 };
 
-// NCCL for a kind of device, as --device names it. Whoever links it adds it, before workers begin.
-using MakeNcclApi = std::function<NcclApi()>;
+// NCCL for a kind of device, as --device names it. Whoever has it adds it, before workers begin.
+using MakeNcclApi = std::function<Result<NcclApi>()>;
 void add_nccl(const std::string& device_kind, MakeNcclApi make);
 
-// kNotFound if this build has none for that kind, or one that is too old to revoke communicators.
+// kNotFound if this build or this host has none for that kind, or one that is too old.
 Result<NcclApi> find_nccl(const std::string& device_kind);
 
-// NVIDIA's, for GPUs of CUDA. Needs no GPU until it is used. In builds with CUDA only.
-NcclApi real_nccl_api();
+// Whether a version of NCCL has all functions of the table; kNotFound: it is too old to revoke communicators.
+Status check_nccl_version(int version);
+
+// NVIDIA's, for GPUs of CUDA, in builds with CUDA only. The library is loaded now and not linked, so programs start
+// without it: the first of `libraries` that there is, each a path or a name that the loader finds. Needs no GPU until
+// it is used. kNotFound: there is none, or it is too old.
+Result<NcclApi> load_nccl(const std::vector<std::string>& libraries);
+
+// The same, from where scripts/setup puts it, else from where the loader looks.
+Result<NcclApi> real_nccl_api();
 
 }  // namespace everstep::trainer

@@ -1,5 +1,6 @@
 #include "trainer/nccl/nccl_device.h"
 
+#include <algorithm>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -30,7 +31,7 @@ Result<std::shared_ptr<NcclDevice>> NcclDevice::open(NcclApi api, NcclDeviceOpti
     for (int i = 0; i < wanted; ++i) {
       const auto lane = made->make_lane(use);
       if (!lane) return lane.error();
-      made->give_back(use, *lane);
+      made->idle_[static_cast<std::size_t>(use)].push_back(*lane);
     }
   }
   return made;
@@ -58,21 +59,25 @@ Result<NcclLane> NcclDevice::make_lane(NcclLaneUse use) const {
 
 Result<std::optional<NcclLane>> NcclDevice::take(NcclLaneUse use) {
   const std::lock_guard lock(mutex_);
+  if (freeing_ > 0 || (wait_to_free_ > 0 && use == NcclLaneUse::kReceive)) return std::optional<NcclLane>();
   std::vector<NcclLane>& idle = idle_[static_cast<std::size_t>(use)];
-  if (!idle.empty()) {
-    const NcclLane lane = idle.back();
-    idle.pop_back();
-    return std::optional(lane);
+  if (idle.empty()) {
+    if (use != NcclLaneUse::kFirst) return std::optional<NcclLane>();
+    auto made = make_lane(use);
+    if (!made) return made.error();
+    idle.push_back(*made);
   }
-  if (use != NcclLaneUse::kFirst) return std::optional<NcclLane>();
-  auto made = make_lane(use);
-  if (!made) return made.error();
-  return std::optional(*made);
+  const NcclLane lane = idle.back();
+  idle.pop_back();
+  ++at_work_;
+  return std::optional(lane);
 }
 
 void NcclDevice::give_back(NcclLaneUse use, const NcclLane& lane) {
   const std::lock_guard lock(mutex_);
   idle_[static_cast<std::size_t>(use)].push_back(lane);
+  --at_work_;
+  changed_.notify_all();
 }
 
 Result<CudaEvent> NcclDevice::event_on(CudaStream stream) const {
@@ -94,46 +99,42 @@ NcclDevice::Ended NcclDevice::start_end(std::vector<NcclRemains> remains, How ho
   ending.keeps_events = keeps_events;
   ending.remains = std::move(remains);
   ending.how = how;
+  ending.deadline = std::chrono::steady_clock::now() + options_.abort_limit;
   ending.worker = std::thread([this, &ending] { work_off(ending); });
-  ending.watch = std::thread([this, over = ending.over.get_future()] {
-    if (over.wait_for(options_.abort_limit) == std::future_status::ready) return;
-    options_.on_hang(
-        {ErrorCode::kUnavailable,
-         "NCCL did not give its communicators up within " + std::to_string(options_.abort_limit.count()) + " ms",
-         "only the end of this process frees the GPU"});
-  });
+  ending.watch = std::thread([this, &ending] { watch(ending); });
   return ending.events.get_future();
 }
 
+// What NCCL says does not matter where there is nothing else to do with the communicators.
 void NcclDevice::work_off(Ending& ending) {
   enter_thread();
   const bool in_order = ending.how == How::kInOrder && finalize_all(ending);
-  // What these calls say does not matter: there is nothing else to do with the communicators.
-  for (const NcclRemains& one : ending.remains) {
-    if (!in_order) static_cast<void>(api_.comm_revoke(one.communicator));
-  }
-  for (const NcclRemains& one : ending.remains) {
-    static_cast<void>(in_order ? api_.comm_destroy(one.communicator) : api_.comm_abort(one.communicator));
-  }
-  std::vector<CudaEvent> events;
-  for (NcclRemains& one : ending.remains) {
-    if (one.flight) events.push_back(release(*one.flight));
-  }
-  std::erase(events, nullptr);
-  if (!ending.keeps_events) {
-    for (CudaEvent event : std::exchange(events, {})) api_.event_destroy(event);
-  }
-  ending.events.set_value(std::move(events));
-  ending.over.set_value();
+  const bool nothing_runs = in_order || revoke_all(ending);
+  if (nothing_runs) release_all(ending);
+  free_all(ending, in_order);
+  if (!nothing_runs) release_all(ending);
+  const std::lock_guard lock(mutex_);
   ending.is_over = true;
+  changed_.notify_all();
 }
 
 // Whether it ended in time. A peer that died meanwhile never finalizes.
-bool NcclDevice::finalize_all(const Ending& ending) {
+bool NcclDevice::finalize_all(const Ending& ending) const {
   for (const NcclRemains& one : ending.remains) {
     if (api_.comm_finalize(one.communicator).failed()) return false;
   }
-  const auto deadline = std::chrono::steady_clock::now() + options_.abort_limit / 2;
+  return wait_for_all(ending, options_.abort_limit / 2);
+}
+
+// Whether nothing runs on them any more. One that is still being made cannot be revoked, nor one that is finalizing.
+bool NcclDevice::revoke_all(const Ending& ending) const {
+  bool all = true;
+  for (const NcclRemains& one : ending.remains) all = !api_.comm_revoke(one.communicator).failed() && all;
+  return all && wait_for_all(ending, options_.abort_limit / 4);
+}
+
+bool NcclDevice::wait_for_all(const Ending& ending, std::chrono::milliseconds limit) const {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
   for (const NcclRemains& one : ending.remains) {
     NcclOutcome outcome = api_.comm_get_async_error(one.communicator);
     while (outcome.in_progress() && std::chrono::steady_clock::now() < deadline) {
@@ -143,6 +144,61 @@ bool NcclDevice::finalize_all(const Ending& ending) {
     if (!outcome.done()) return false;
   }
   return true;
+}
+
+// Transfers that still run hold what somebody waits for: the deadline goes on. Else there is time until others are
+// over.
+void NcclDevice::free_all(Ending& ending, bool in_order) {
+  const auto running = static_cast<int>(std::count_if(ending.remains.begin(), ending.remains.end(),
+                                                      [](const auto& one) { return one.flight.has_value(); }));
+  {
+    std::unique_lock lock(mutex_);
+    if (running == 0) ending.deadline.reset();
+    ++wait_to_free_;
+    to_be_ended_ += running;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return at_work_ == to_be_ended_; });
+    --wait_to_free_;
+    ++freeing_;
+    if (running == 0) ending.deadline = std::chrono::steady_clock::now() + options_.abort_limit;
+    changed_.notify_all();
+  }
+  for (const NcclRemains& one : ending.remains) {
+    static_cast<void>(in_order ? api_.comm_destroy(one.communicator) : api_.comm_abort(one.communicator));
+  }
+  const std::lock_guard lock(mutex_);
+  to_be_ended_ -= running;
+  --freeing_;
+}
+
+void NcclDevice::release_all(Ending& ending) {
+  std::vector<CudaEvent> events;
+  for (NcclRemains& one : ending.remains) {
+    if (one.flight) events.push_back(release(*one.flight));
+    one.flight.reset();
+  }
+  std::erase(events, nullptr);
+  if (!ending.keeps_events) {
+    for (CudaEvent event : std::exchange(events, {})) api_.event_destroy(event);
+  }
+  ending.events.set_value(std::move(events));
+}
+
+void NcclDevice::watch(Ending& ending) {
+  std::unique_lock lock(mutex_);
+  while (!ending.is_over) {
+    if (!ending.deadline) {
+      changed_.wait(lock);
+    } else if (std::chrono::steady_clock::now() < *ending.deadline) {
+      changed_.wait_until(lock, *ending.deadline);
+    } else {
+      lock.unlock();
+      return options_.on_hang(
+          {ErrorCode::kUnavailable,
+           "NCCL did not give its communicators up within " + std::to_string(options_.abort_limit.count()) + " ms",
+           "only the end of this process frees the GPU"});
+    }
+  }
 }
 
 // When the stream is free of it: what it is over with.

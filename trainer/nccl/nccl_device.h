@@ -1,8 +1,8 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <future>
 #include <list>
@@ -72,16 +72,21 @@ class NcclDevice {
   // Each thread that calls the table does this first: CUDA remembers the device per thread.
   void enter_thread() const;
 
-  // A lane that nobody uses; nothing: all are in use. All are there from the beginning, but for more first transfers at
-  // once than those of one generation.
+  // A lane for one transfer; nothing: not now, since all are in use or communicators are freed. All are there from the
+  // beginning, but for more first transfers at once than those of one generation.
   Result<std::optional<NcclLane>> take(NcclLaneUse use);
   void give_back(NcclLaneUse use, const NcclLane& lane);
 
   // An event of all that is on the stream so far.
   Result<CudaEvent> event_on(CudaStream stream) const;
 
-  // Ends communicators on a thread of its own, and then gives back what their transfers hold. In order: both ends know
-  // that all is over, and NCCL lets the last bytes arrive. Otherwise kernels that wait for a peer are ended, too.
+  // Ends communicators on a thread of its own, and gives back what their transfers hold. In order: both ends know that
+  // all is over, and NCCL lets the last bytes arrive. Otherwise kernels that wait for a peer are ended, too.
+  //
+  // Freeing a communicator frees memory, for which a GPU may wait for all that runs on it, and hold up what it is given
+  // meanwhile. Two workers that each wait for a transfer with the other would wait for ever. So it is freed when no
+  // transfer is at work, and none begins until it is: first no receive is launched any more, and what peers have been
+  // promised still is, so that all at work end by themselves.
   enum class How : std::uint8_t { kInOrder, kAtOnce };
   // What comes of it: an event of each transfer, for whoever goes on to use what it worked on, to wait for and destroy.
   using Ended = std::future<std::vector<CudaEvent>>;
@@ -94,8 +99,8 @@ class NcclDevice {
     How how = How::kAtOnce;
     bool keeps_events = false;
     std::promise<std::vector<CudaEvent>> events{};
-    std::promise<void> over{};
-    std::atomic<bool> is_over{false};
+    std::optional<std::chrono::steady_clock::time_point> deadline{};  // of NCCL; nothing: it is not asked for anything
+    bool is_over = false;
     std::thread worker{};
     std::thread watch{};
   };
@@ -103,14 +108,24 @@ class NcclDevice {
   Result<NcclLane> make_lane(NcclLaneUse use) const;
   Ended start_end(std::vector<NcclRemains> remains, How how, bool keeps_events);
   void work_off(Ending& ending);
-  bool finalize_all(const Ending& ending);
+  bool finalize_all(const Ending& ending) const;
+  bool revoke_all(const Ending& ending) const;
+  bool wait_for_all(const Ending& ending, std::chrono::milliseconds limit) const;
+  void free_all(Ending& ending, bool in_order);
+  void release_all(Ending& ending);
   CudaEvent release(NcclFlight& flight);
+  void watch(Ending& ending);
   void join_ended();
 
   const NcclApi api_;
   const NcclDeviceOptions options_;
-  std::mutex mutex_;                           // guards all below
+  std::mutex mutex_;  // guards all below
+  std::condition_variable changed_;
   std::array<std::vector<NcclLane>, 3> idle_;  // by use
+  int at_work_ = 0;                            // lanes that were taken
+  int wait_to_free_ = 0;                       // endings
+  int to_be_ended_ = 0;                        // of the lanes at work, those that an ending which waits will end
+  int freeing_ = 0;                            // endings
   std::list<Ending> endings_;
 };
 

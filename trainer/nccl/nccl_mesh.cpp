@@ -1,6 +1,7 @@
 #include "trainer/nccl/nccl_mesh.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <set>
 #include <thread>
@@ -14,11 +15,17 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kMeshPoll = 1ms;
 
-// What both sides of a pair tell each other. The id is that of the communicator in which the one who says it sends.
+// What each worker tells each other one.
 struct Hello {
-  std::int32_t version = 0;  // of NCCL; 0: there is none
-  NcclUniqueId id{};
+  std::int32_t version = 0;     // of NCCL; 0: there is none
+  std::int32_t is_tried = 0;    // whether these two shall have links
+  NcclUniqueId id{};            // of the communicator in which the one who says it sends to the other
+  std::array<char, 160> why{};  // there is none
 };
+
+std::string text_of(const Hello& hello) {
+  return {hello.why.begin(), std::find(hello.why.begin(), hello.why.end(), '\0')};
+}
 
 template <typename Word>
 Buffer to_buffer(const Word& word) {
@@ -38,6 +45,8 @@ class MeshMaking {
 
   Result<std::unique_ptr<NcclMesh>> run() {
     EVERSTEP_TRY(exchange_hellos());
+    if (!all_have_it()) return std::move(mesh_);  // as all others do now
+    open_all();
     EVERSTEP_TRY(make_communicators());
     EVERSTEP_TRY(make_first_transfers());
     EVERSTEP_TRY(agree());
@@ -74,9 +83,9 @@ class MeshMaking {
 
   // Everybody answers all that is asked, whether it has links or not.
   template <typename Word, typename Take>
-  Status hear_all(Take take) {
+  Status hear_all(const std::vector<int>& workers, Take take) {
     std::vector<Waiting> waiting;
-    for (const int peer : request_.peers) {
+    for (const int peer : workers) {
       const Buffer into = allocate_scratch(sizeof(Word));
       waiting.push_back({peer, host_.post_receive(peer, Channel::kCredits, header(sizeof(Word)), into), into});
     }
@@ -110,33 +119,60 @@ class MeshMaking {
   }
 
   Status exchange_hellos() {
-    std::map<int, NcclUniqueId> own;
-    for (const int peer : request_.peers) {
-      const bool is_tried = device_ != nullptr && !request_.unreachable.contains(peer);
-      Hello hello{is_tried ? version() : 0};
-      if (is_tried) {
-        const auto id = device_->api().get_unique_id();
-        if (!id) hello.version = 0;
-        if (id) hello.id = *id;
-      }
-      own[peer] = hello.id;
-      versions_[peer] = hello.version;
-      say(peer, hello);
+    std::vector<int> others;
+    for (int other = 0; other < request_.workers; ++other) {
+      if (other == host_.worker()) continue;
+      others.push_back(other);
+      say(other, said_.emplace(other, hello_to(other)).first->second);
     }
-    return hear_all<Hello>([&](int peer, const Hello& hello) -> Status {
-      const int mine = versions_[peer];
-      if (mine == 0) {
-        request_.on_missing(peer, device_ == nullptr ? "this worker has no NCCL" : "NCCL did not connect before");
-      } else if (hello.version == 0) {
-        request_.on_missing(peer, "that worker has no NCCL, or does not reach this one");
-      } else if (hello.version != mine) {
-        request_.on_missing(
-            peer, "that worker has NCCL " + std::to_string(hello.version) + ", and this one " + std::to_string(mine));
-      } else {
-        open(peer, own[peer], hello.id);
-      }
+    return hear_all<Hello>(others, [&](int other, const Hello& hello) -> Status {
+      heard_.emplace(other, hello);
       return {};
     });
+  }
+
+  Hello hello_to(int other) {
+    Hello hello;
+    hello.version = version();
+    const std::size_t length = std::min(request_.why_none.size(), hello.why.size());
+    std::copy_n(request_.why_none.begin(), length, hello.why.begin());
+    const bool is_peer = std::find(request_.peers.begin(), request_.peers.end(), other) != request_.peers.end();
+    if (device_ == nullptr || !is_peer || request_.unreachable.contains(other)) return hello;
+    const auto id = device_->api().get_unique_id();
+    hello.is_tried = id ? 1 : 0;
+    if (id) hello.id = *id;
+    return hello;
+  }
+
+  // All workers have heard the same.
+  bool all_have_it() {
+    bool all = true;
+    const auto without = [&](int worker, const std::string& why) {
+      all = false;
+      request_.on_without(worker, why);
+    };
+    const int mine = version();
+    if (mine == 0) without(host_.worker(), request_.why_none);
+    for (const auto& [other, hello] : heard_) {
+      if (hello.version == 0) {
+        without(other, text_of(hello));
+      } else if (mine != 0 && hello.version != mine) {
+        without(other, "it has NCCL " + std::to_string(hello.version) + ", and this worker " + std::to_string(mine));
+      }
+    }
+    return all;
+  }
+
+  void open_all() {
+    for (const int peer : request_.peers) {
+      if (said_.at(peer).is_tried == 0) {
+        request_.on_missing(peer, "NCCL did not connect before");
+      } else if (heard_.at(peer).is_tried == 0) {
+        request_.on_missing(peer, "that worker does not reach this one");
+      } else {
+        open(peer, said_.at(peer).id, heard_.at(peer).id);
+      }
+    }
   }
 
   void open(int peer, const NcclUniqueId& own, const NcclUniqueId& of_peer) {
@@ -180,17 +216,11 @@ class MeshMaking {
     });
   }
 
-  // One after the other, on a lane for each direction: sends in the order of their receivers, receives in that of their
-  // senders. Of the first transfers that are not over, that of the first sender to its first receiver waits for nobody.
+  // In each direction one after the other, sends in the order of their receivers, receives in that of their senders. Of
+  // the first transfers that are not over, that of the first sender to its first receiver waits for nobody.
   Status make_first_transfers() {
     if (mesh_->peers().empty()) return {};
-    for (Direction& direction : directions_) {
-      const Status taken = take_lane(direction);
-      if (taken) continue;
-      for (const int peer : mesh_->peers()) give_up(peer, taken.error().message);
-      return {};
-    }
-    Status done = advance_all([this](int peer, NcclMesh::Pair& pair) -> Result<bool> {
+    return advance_all([this](int peer, NcclMesh::Pair& pair) -> Result<bool> {
       bool all = true;
       for (Direction& direction : directions_) {
         const auto over = advance_first(direction, peer, pair.*direction.link);
@@ -199,40 +229,30 @@ class MeshMaking {
       }
       return all;
     });
-    // A lane with a transfer that failed is given back by whoever ends its link.
-    for (const Direction& direction : directions_) {
-      if (!direction.at_work) device_->give_back(NcclLaneUse::kFirst, direction.lane);
-    }
-    return done;
   }
 
   struct Direction {
     NcclLink NcclMesh::Pair::*link;
     std::optional<int> at_work{};
-    NcclLane lane{};
     std::set<int> over{};
   };
 
-  Status take_lane(Direction& direction) {
-    const auto taken = device_->take(NcclLaneUse::kFirst);
-    if (!taken) return taken.error();
-    direction.lane = **taken;
-    direction.at_work.reset();
-    return {};
-  }
-
   Result<bool> advance_first(Direction& direction, int peer, NcclLink& link) {
     if (direction.over.contains(peer)) return true;
-    if (direction.at_work && mesh_->with(*direction.at_work) == nullptr) EVERSTEP_TRY(take_lane(direction));
+    if (direction.at_work && mesh_->with(*direction.at_work) == nullptr) direction.at_work.reset();
     if (direction.at_work && *direction.at_work != peer) return false;
-    if (!direction.at_work) {
-      direction.at_work = peer;
-      EVERSTEP_TRY(link.launch_first(direction.lane));
+    direction.at_work = peer;
+    if (link.is_idle()) {
+      const auto lane = device_->take(NcclLaneUse::kFirst);
+      if (!lane) return lane.error();
+      if (!*lane) return false;
+      EVERSTEP_TRY(link.launch_first(**lane));
     }
     auto flight = link.advance();
     if (!flight) return flight.error();
     if (!*flight) return false;
     device_->api().event_destroy((*flight)->over);
+    device_->give_back((*flight)->use, (*flight)->lane);
     direction.at_work.reset();
     direction.over.insert(peer);
     return true;
@@ -240,7 +260,7 @@ class MeshMaking {
 
   Status agree() {
     for (const int peer : request_.peers) say(peer, static_cast<std::int32_t>(mesh_->with(peer) != nullptr));
-    return hear_all<std::int32_t>([&](int peer, std::int32_t has_links) -> Status {
+    return hear_all<std::int32_t>(request_.peers, [&](int peer, std::int32_t has_links) -> Status {
       if (has_links == 0 && mesh_->with(peer) != nullptr) give_up(peer, "that worker could not connect");
       return {};
     });
@@ -251,7 +271,8 @@ class MeshMaking {
   const NcclMeshRequest& request_;
   const Clock::time_point deadline_;
   std::unique_ptr<NcclMesh> mesh_;
-  std::map<int, int> versions_;
+  std::map<int, Hello> said_;  // by worker
+  std::map<int, Hello> heard_;
   std::array<Direction, 2> directions_{Direction{&NcclMesh::Pair::out}, Direction{&NcclMesh::Pair::in}};
 };
 

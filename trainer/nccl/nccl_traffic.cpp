@@ -23,7 +23,7 @@ NcclTraffic::NcclTraffic(NcclMesh& mesh, Transport& host, std::uint64_t lineage,
 // This thread may be the one that frees what came, and has to know that the transfers are over.
 NcclTraffic::~NcclTraffic() {
   take_over_sent();
-  if (peers_.empty()) return;
+  if (peers_.empty() && receives_.empty()) return;
   const NcclApi& api = mesh_.device().api();
   const auto destroy = [&](CudaEvent event) {
     if (event != nullptr) api.event_destroy(event);
@@ -181,8 +181,9 @@ Status NcclTraffic::take_credits(int peer, Peer& traffic) {
       traffic.credit = host_.post_receive(peer, Channel::kCredits, credit_header(), traffic.credit_into);
     }
     if (!host_.ready(*traffic.credit)) return {};
-    const Result<FrameHeader> credit = host_.wait(*std::exchange(traffic.credit, std::nullopt), 0ms);
-    if (!credit) return credit.error();
+    const Result<FrameHeader> credit = host_.wait(*traffic.credit, 0ms);
+    if (!credit) return credit.error();  // after an interruption it is waited for once more
+    traffic.credit.reset();
     const auto lane = std::to_integer<std::size_t>(traffic.credit_into.data[0]);
     const auto promised = std::count(traffic.turns.begin(), traffic.turns.end(), lane);
     if (lane >= kLanes || promised >= std::ssize(traffic.out[lane])) {

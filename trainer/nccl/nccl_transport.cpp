@@ -269,8 +269,11 @@ class NcclTransport final : public Transport {
   void move_on() {
     const auto came = traffic_->advance();
     if (!came) {
+      // Either it is the host's, which may be an interruption since it was asked last, or it is of what came.
+      const bool was_interrupted = failure_.is_interrupted();
       watch_host();
-      return fail(came.error());  // unless the host had one before
+      if (failure_.is_interrupted() == was_interrupted) fail(came.error());
+      return;
     }
     if (*came || traffic_->all_sent()) changed_.notify_all();
     const auto& broken = traffic_->broken();

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <memory>
 
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <nccl.h>
 
 #include "trainer/nccl/nccl_api.h"
@@ -10,12 +12,28 @@ namespace {
 
 using State = NcclOutcome::State;
 
-NcclOutcome to_outcome(ncclResult_t result, ncclComm_t communicator) {
-  if (result == ncclSuccess) return {};
-  if (result == ncclInProgress) return {State::kInProgress, {}};
-  const std::string details = communicator == nullptr ? "" : ncclGetLastError(communicator);
-  return {State::kFailed, ncclGetErrorString(result) + (details.empty() ? "" : ", " + details)};
-}
+// The functions of the library that was loaded, under NCCL's names.
+struct Functions {
+  decltype(&ncclGetErrorString) get_error_string = nullptr;
+  decltype(&ncclGetLastError) get_last_error = nullptr;
+  decltype(&ncclGetUniqueId) get_unique_id = nullptr;
+  decltype(&ncclCommInitRankConfig) comm_init_rank_config = nullptr;
+  decltype(&ncclCommGetAsyncError) comm_get_async_error = nullptr;
+  decltype(&ncclSend) send = nullptr;
+  decltype(&ncclRecv) recv = nullptr;
+  decltype(&ncclCommFinalize) comm_finalize = nullptr;
+  decltype(&ncclCommDestroy) comm_destroy = nullptr;
+  decltype(&ncclCommRevoke) comm_revoke = nullptr;
+  decltype(&ncclCommAbort) comm_abort = nullptr;
+
+  NcclOutcome to_outcome(ncclResult_t result, ncclComm_t communicator) const {
+    if (result == ncclSuccess) return {};
+    if (result == ncclInProgress) return {State::kInProgress, {}};
+    const std::string details = communicator == nullptr ? "" : get_last_error(communicator);
+    return {State::kFailed, get_error_string(result) + (details.empty() ? "" : ", " + details)};
+  }
+};
+using Nccl = std::shared_ptr<const Functions>;
 
 NcclOutcome to_outcome(cudaError_t result) {
   if (result == cudaSuccess) return {};
@@ -31,18 +49,18 @@ ncclComm_t comm(NcclCommunicator communicator) { return static_cast<ncclComm_t>(
 cudaStream_t stream_of(CudaStream stream) { return static_cast<cudaStream_t>(stream); }
 cudaEvent_t event_of(CudaEvent event) { return static_cast<cudaEvent_t>(event); }
 
-Result<NcclUniqueId> get_unique_id() {
+Result<NcclUniqueId> get_unique_id(const Functions& nccl) {
   static_assert(sizeof(ncclUniqueId) == kNcclUniqueIdBytes);
   ncclUniqueId id{};
-  if (const ncclResult_t result = ncclGetUniqueId(&id); result != ncclSuccess) {
-    return Error{ErrorCode::kUnavailable, std::string("NCCL: no unique id: ") + ncclGetErrorString(result), {}};
+  if (const ncclResult_t result = nccl.get_unique_id(&id); result != ncclSuccess) {
+    return Error{ErrorCode::kUnavailable, std::string("NCCL: no unique id: ") + nccl.get_error_string(result), {}};
   }
   NcclUniqueId bytes{};
   std::copy_n(reinterpret_cast<const std::byte*>(id.internal), bytes.size(), bytes.begin());
   return bytes;
 }
 
-NcclOutcome comm_init_rank(NcclCommunicator* communicator, const NcclUniqueId& bytes, int rank) {
+NcclOutcome comm_init_rank(const Functions& nccl, NcclCommunicator* communicator, const NcclUniqueId& bytes, int rank) {
   ncclUniqueId id{};
   std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::byte*>(id.internal));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -51,15 +69,15 @@ NcclOutcome comm_init_rank(NcclCommunicator* communicator, const NcclUniqueId& b
   config.minCTAs = 1;
   config.maxCTAs = 1;
   ncclComm_t made = nullptr;
-  const ncclResult_t result = ncclCommInitRankConfig(&made, 2, id, rank, &config);
+  const ncclResult_t result = nccl.comm_init_rank_config(&made, 2, id, rank, &config);
   *communicator = made;
-  return to_outcome(result, made);
+  return nccl.to_outcome(result, made);
 }
 
-NcclOutcome comm_get_async_error(NcclCommunicator communicator) {
+NcclOutcome comm_get_async_error(const Functions& nccl, NcclCommunicator communicator) {
   ncclResult_t state = ncclSuccess;
-  const ncclResult_t asked = ncclCommGetAsyncError(comm(communicator), &state);
-  return to_outcome(asked == ncclSuccess ? state : asked, comm(communicator));
+  const ncclResult_t asked = nccl.comm_get_async_error(comm(communicator), &state);
+  return nccl.to_outcome(asked == ncclSuccess ? state : asked, comm(communicator));
 }
 
 Result<CudaStream> stream_create() {
@@ -83,28 +101,25 @@ Result<CudaEvent> event_create() {
   return static_cast<CudaEvent>(event);
 }
 
-void add_nccl_calls(NcclApi& api) {
-  api.get_version = [] {
-    int version = 0;
-    ncclGetVersion(&version);
-    return version;
+void add_nccl_calls(NcclApi& api, const Nccl& nccl) {
+  api.get_unique_id = [nccl] { return get_unique_id(*nccl); };
+  api.comm_init_rank = [nccl](NcclCommunicator* made, const NcclUniqueId& id, int rank) {
+    return comm_init_rank(*nccl, made, id, rank);
   };
-  api.get_unique_id = get_unique_id;
-  api.comm_init_rank = comm_init_rank;
-  api.comm_get_async_error = comm_get_async_error;
-  api.send = [](const void* from, std::size_t bytes, int peer, NcclCommunicator communicator, CudaStream stream) {
-    return to_outcome(ncclSend(from, bytes, ncclInt8, peer, comm(communicator), stream_of(stream)), comm(communicator));
+  api.comm_get_async_error = [nccl](NcclCommunicator c) { return comm_get_async_error(*nccl, c); };
+  api.send = [nccl](const void* from, std::size_t bytes, int peer, NcclCommunicator c, CudaStream stream) {
+    return nccl->to_outcome(nccl->send(from, bytes, ncclInt8, peer, comm(c), stream_of(stream)), comm(c));
   };
-  api.recv = [](void* into, std::size_t bytes, int peer, NcclCommunicator communicator, CudaStream stream) {
-    return to_outcome(ncclRecv(into, bytes, ncclInt8, peer, comm(communicator), stream_of(stream)), comm(communicator));
+  api.recv = [nccl](void* into, std::size_t bytes, int peer, NcclCommunicator c, CudaStream stream) {
+    return nccl->to_outcome(nccl->recv(into, bytes, ncclInt8, peer, comm(c), stream_of(stream)), comm(c));
   };
   // After these the communicator may be gone, so nothing is asked about it.
-  api.comm_finalize = [](NcclCommunicator c) { return to_outcome(ncclCommFinalize(comm(c)), nullptr); };
-  api.comm_destroy = [](NcclCommunicator c) { return to_outcome(ncclCommDestroy(comm(c)), nullptr); };
-  api.comm_revoke = [](NcclCommunicator c) {
-    return to_outcome(ncclCommRevoke(comm(c), NCCL_REVOKE_DEFAULT), nullptr);
+  api.comm_finalize = [nccl](NcclCommunicator c) { return nccl->to_outcome(nccl->comm_finalize(comm(c)), nullptr); };
+  api.comm_destroy = [nccl](NcclCommunicator c) { return nccl->to_outcome(nccl->comm_destroy(comm(c)), nullptr); };
+  api.comm_revoke = [nccl](NcclCommunicator c) {
+    return nccl->to_outcome(nccl->comm_revoke(comm(c), NCCL_REVOKE_DEFAULT), nullptr);
   };
-  api.comm_abort = [](NcclCommunicator c) { return to_outcome(ncclCommAbort(comm(c)), nullptr); };
+  api.comm_abort = [nccl](NcclCommunicator c) { return nccl->to_outcome(nccl->comm_abort(comm(c)), nullptr); };
 }
 
 void add_cuda_calls(NcclApi& api) {
@@ -122,13 +137,63 @@ void add_cuda_calls(NcclApi& api) {
   };
 }
 
+template <typename Function>
+Status find(void* library, const char* name, Function& function) {
+  void* const found = ::dlsym(library, name);
+  if (found == nullptr) return not_found(std::string("NCCL cannot be used: it has no function ") + name);
+  function = reinterpret_cast<Function>(found);
+  return {};
+}
+
+Status find_all(void* library, Functions& nccl) {
+  EVERSTEP_TRY(find(library, "ncclGetErrorString", nccl.get_error_string));
+  EVERSTEP_TRY(find(library, "ncclGetLastError", nccl.get_last_error));
+  EVERSTEP_TRY(find(library, "ncclGetUniqueId", nccl.get_unique_id));
+  EVERSTEP_TRY(find(library, "ncclCommInitRankConfig", nccl.comm_init_rank_config));
+  EVERSTEP_TRY(find(library, "ncclCommGetAsyncError", nccl.comm_get_async_error));
+  EVERSTEP_TRY(find(library, "ncclSend", nccl.send));
+  EVERSTEP_TRY(find(library, "ncclRecv", nccl.recv));
+  EVERSTEP_TRY(find(library, "ncclCommFinalize", nccl.comm_finalize));
+  EVERSTEP_TRY(find(library, "ncclCommDestroy", nccl.comm_destroy));
+  EVERSTEP_TRY(find(library, "ncclCommRevoke", nccl.comm_revoke));
+  return find(library, "ncclCommAbort", nccl.comm_abort);
+}
+
+Result<int> version_of(void* library) {
+  decltype(&ncclGetVersion) get_version = nullptr;
+  EVERSTEP_TRY(find(library, "ncclGetVersion", get_version));
+  int version = 0;
+  get_version(&version);
+  return version;
+}
+
 }  // namespace
 
-NcclApi real_nccl_api() {
+Result<NcclApi> load_nccl(const std::vector<std::string>& libraries) {
+  void* library = nullptr;
+  std::string why;
+  for (const std::string& name : libraries) {
+    library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed: NCCL has threads
+    if (library != nullptr) break;
+    why += ": ";
+    why += ::dlerror();
+  }
+  if (library == nullptr) {
+    return not_found("NCCL was not found" + why, "scripts/setup --cuda installs it, and --transport=host needs none");
+  }
+  // Before all else: an older one lacks functions, and has others for what the newer header says.
+  const auto version = version_of(library);
+  if (!version) return version.error();
+  EVERSTEP_TRY(check_nccl_version(*version));
+  const auto nccl = std::make_shared<Functions>();
+  EVERSTEP_TRY(find_all(library, *nccl));
   NcclApi api;
-  add_nccl_calls(api);
+  api.get_version = [found = *version] { return found; };
+  add_nccl_calls(api, nccl);
   add_cuda_calls(api);
   return api;
 }
+
+Result<NcclApi> real_nccl_api() { return load_nccl({EVERSTEP_NCCL, "libnccl.so.2"}); }
 
 }  // namespace everstep::trainer

@@ -22,8 +22,7 @@ GradientReduction::GradientReduction(Transport& transport, const scheduler::Sche
       accumulation_(accumulation),
       job_(job),
       memory_(memory),
-      channel_(channel),
-      staging_(allocate_staging(memory)) {}
+      channel_(channel) {}
 
 FrameHeader GradientReduction::about(std::int64_t window, int round, int stage) const {
   FrameHeader header = job_;
@@ -132,6 +131,7 @@ void GradientReduction::receive(const Step& step, std::optional<PieceReceiver>& 
   if (step.kind == Step::Kind::kStore) {
     receiver.emplace(transport_, step.peer, step.header, step.sums, channel_);
   } else {
+    fit_staging(staging_, memory_, step.sums.size);
     receiver.emplace(transport_, step.peer, step.header, step.sums, accumulation_, channel_, memory_, staging_);
   }
 }

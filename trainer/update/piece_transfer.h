@@ -13,16 +13,20 @@
 
 namespace everstep::trainer {
 
-// Flat buffers travel in pieces of this size: large enough for full bandwidth, small enough for the transport to
-// survive a peer that dies in the middle, and for a receiver to sum while the rest is on its way.
-inline constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+// Flat buffers travel in pieces, of which both ends know the size from that of the whole: small enough for a receiver
+// to sum while the rest is on its way, and for a tensor that waits behind one; large enough for what each costs beside
+// its bytes. Between GPUs that is a notice, a credit and two launches.
+inline constexpr std::size_t kSmallestPiece = std::size_t{1} << 20;
+inline constexpr std::size_t kLargestPiece = std::size_t{8} << 20;
+std::size_t piece_bytes(std::size_t whole);
 
 // Sends `whole`; `header` says what it is. Its bytes must not change before the receiver has them all.
 void send_in_pieces(Transport& transport, int to, FrameHeader header, const Buffer& whole,
                     Channel channel = Channel::kCollectives);
 
-// Where pieces arrive that are added: one is being summed while the next one arrives.
-std::vector<Buffer> allocate_staging(DeviceMemory& memory);
+// Where pieces arrive that are added: one is being summed while the next one arrives. Allocates what `staging` lacks
+// for a buffer of that size.
+void fit_staging(std::vector<Buffer>& staging, DeviceMemory& memory, std::size_t whole);
 
 // Receives what send_in_pieces sent.
 class PieceReceiver {
@@ -32,7 +36,7 @@ class PieceReceiver {
                 Channel channel = Channel::kCollectives);
 
   // Adds the pieces to what is in `target`, which lies in `memory`. They arrive in `staging`, which nobody else uses
-  // meanwhile: see allocate_staging().
+  // meanwhile: see fit_staging().
   PieceReceiver(Transport& transport, int from, const FrameHeader& header, Buffer target, Accumulation add_as,
                 Channel channel, DeviceMemory& memory, const std::vector<Buffer>& staging);
 
@@ -45,6 +49,7 @@ class PieceReceiver {
  private:
   struct Piece {
     ReceiveId receive;
+    Buffer staging;  // only when adding
     Buffer arrives_in;
     Buffer target;
   };
@@ -61,7 +66,7 @@ class PieceReceiver {
   DeviceMemory& memory_;
   std::size_t posted_bytes_ = 0;
   std::deque<Piece> posted_;
-  std::deque<Buffer> free_staging_;  // of kPieceBytes each, only when adding
+  std::deque<Buffer> free_staging_;  // only when adding
 };
 
 }  // namespace everstep::trainer

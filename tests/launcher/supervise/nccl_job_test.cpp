@@ -1,5 +1,5 @@
 // Whole jobs whose tensors travel over the emulated NCCL: real workers, each with a fake accelerator of eight hardware
-// queues that ends its process at the first mistake, and a real etcd.
+// queues, or as many as a GPU can have, that ends its process at the first mistake, and a real etcd.
 #include <csignal>
 
 #include <gmock/gmock.h>
@@ -10,12 +10,20 @@ namespace everstep::launcher {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
+
+int counted(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
 
 class NcclJob : public DeviceJobEnds {
  protected:
-  testing::AssertionResult starts_over_nccl(int workers, const Words& more) {
-    environment = {"FAKE_QUEUES=8"};
+  testing::AssertionResult starts_over_nccl(int workers, const Words& more, int hardware_queues = 8) {
+    environment = {"FAKE_QUEUES=" + std::to_string(hardware_queues)};
     Words all{"--device=fake", "--transport=nccl", "--workers=" + std::to_string(workers)};
     all.insert(all.end(), more.begin(), more.end());
     return starts(workers, all);
@@ -34,6 +42,18 @@ TEST_F(NcclJob, OutlivesAWorkerThatDies) {
   expect_good_end();
 }
 
+// Kernels of the others wait for it, and its sockets stay open. When it wakes up it is a new worker.
+TEST_F(NcclJob, OutlivesAWorkerThatHangs) {
+  ASSERT_TRUE(starts_over_nccl(3, {"--shapes=3=3x1,2=2x1", "--lease-ttl=2"}));
+  const pid_t sleeper = worker((leader() + 1) % 3);
+  ASSERT_NO_FATAL_FAILURE(expect_others_go_on(sleeper, SIGSTOP, 2));
+  const int without = generation();
+  ASSERT_EQ(::kill(sleeper, SIGCONT), 0);
+  ASSERT_TRUE(trains_with(3, without));
+  ASSERT_TRUE(goes_on());
+  expect_good_end();
+}
+
 // With two groups: the one that lost nobody keeps its sums.
 TEST_F(NcclJob, OutlivesItsLeader) {
   ASSERT_TRUE(starts_over_nccl(4, {"--shapes=4=2x2,3=3x1"}));
@@ -42,7 +62,7 @@ TEST_F(NcclJob, OutlivesItsLeader) {
 }
 
 TEST_F(NcclJob, LetsAWorkerLeaveAndTakesOneThatJoins) {
-  ASSERT_TRUE(starts_over_nccl(3, {"--shapes=3=3x1,2=2x1"}));
+  ASSERT_TRUE(starts_over_nccl(3, {"--shapes=3=3x1,2=2x1"}, 32));
   ASSERT_NO_FATAL_FAILURE(expect_others_go_on(worker(1), SIGTERM, 2));
   EXPECT_EQ(generations().back().origin, "memory");
   const int between = generation();
@@ -57,19 +77,22 @@ TEST_F(NcclJob, GoesOnWhenAllIsLost) {
   expect_goes_on_when_all_is_lost({"--workers=2", "--device=fake", "--transport=nccl", "--shapes=2=2x1"});
 }
 
-TEST_F(NcclJob, UsesTheHostsWireWithAWorkerThatHasNone) {
+// And NCCL again without it.
+TEST_F(NcclJob, UsesTheHostsWireAsLongAsOneWorkerHasNone) {
   environment = {"FAKE_QUEUES=8"};
   ASSERT_TRUE(starts(2, {"--device=fake", "--workers=2", "--shapes=2=2x1,3=3x1"}));
   expect_links_of_all(1);
   const int before = generation();
-  add_worker("without", {}, {"env", "FAKE_NCCL=0"});
+  RunningProgram& without = add_worker("without", {}, {"env", "FAKE_NCCL=22809"});
   ASSERT_TRUE(trains_with(3, before));
   ASSERT_TRUE(goes_on());
-  expect_stop();
-  EXPECT_THAT(story(), AllOf(HasSubstr("reason=\"that worker has no NCCL, or"),
-                             HasSubstr("event=transport_chosen transport=host reason=\"this build has no NCCL"),
-                             HasSubstr("peers_over_nccl=1 peers_over_host=1")));
-  expect_proofs();
+  EXPECT_THAT(story(), AllOf(HasSubstr("event=transport_chosen transport=host reason=\"NCCL is too old"),
+                             ContainsRegex("event=without_nccl generation=[0-9]+ worker=[0-9] transport=host "
+                                           "reason=\"NCCL is too old: it has version 22809"),
+                             HasSubstr("peers_over_nccl=0 peers_over_host=2"), Not(HasSubstr("peers_over_host=1"))));
+  ASSERT_NO_FATAL_FAILURE(expect_others_go_on(without.pid(), SIGTERM, 2));
+  EXPECT_TRUE(becomes("NCCL again", [&] { return counted(story(), "peers_over_nccl=1 peers_over_host=0") >= 4; }));
+  expect_good_end();
 }
 
 TEST_F(NcclJob, RefusesAWorkerThatHasNoneIfItIsAskedFor) {

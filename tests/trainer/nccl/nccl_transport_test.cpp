@@ -21,6 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
 void wait_for_no_communicators() {
@@ -185,7 +186,7 @@ TEST_F(NcclTransport, AnAbortThatHangsHoldsUpNobodyAndIsTold) {
 
 class NcclMeshes : public testing::Test {
  protected:
-  // Who says of whom why they have no links: "0-1: why".
+  // Who says of whom why they have no links ("0-1: why"), and why nobody has any ("0: 1 has none: why").
   std::vector<std::string> missing_of(
       const std::vector<std::shared_ptr<NcclDevice>>& nccl,
       const ChangeRequest& change = [](int, NcclMeshRequest&) {}) {
@@ -199,6 +200,10 @@ class NcclMeshes : public testing::Test {
         const std::lock_guard lock(mutex);
         missing.push_back(std::to_string(me) + "-" + std::to_string(peer) + ": " + why);
       };
+      request.on_without = [&, me](int worker, const std::string& why) {
+        const std::lock_guard lock(mutex);
+        missing.push_back(std::to_string(me) + ": " + std::to_string(worker) + " has none: " + why);
+      };
       change(me, request);
     });
     return missing;
@@ -207,16 +212,26 @@ class NcclMeshes : public testing::Test {
   std::vector<std::unique_ptr<NcclMesh>> meshes_;
 };
 
-TEST_F(NcclMeshes, AWorkerWithoutNcclIsReachedOverTheHost) {
+TEST_F(NcclMeshes, NobodyHasLinksIfOneWorkerHasNoNccl) {
   const NcclWorker zero;
   const NcclWorker two;
   EXPECT_THAT(missing_of({zero.nccl, nullptr, two.nccl}),
-              UnorderedElementsAre("0-1: that worker has no NCCL, or does not reach this one",
-                                   "2-1: that worker has no NCCL, or does not reach this one",
-                                   "1-0: this worker has no NCCL", "1-2: this worker has no NCCL"));
-  EXPECT_THAT(meshes_[0]->peers(), ElementsAre(2));
-  EXPECT_THAT(meshes_[1]->peers(), ElementsAre());
-  EXPECT_THAT(meshes_[2]->peers(), ElementsAre(0));
+              UnorderedElementsAre("0: 1 has none: no NCCL was found", "1: 1 has none: no NCCL was found",
+                                   "2: 1 has none: no NCCL was found"));
+  for (const auto& mesh : meshes_) EXPECT_THAT(mesh->peers(), ElementsAre());
+}
+
+// Nor if it is not a peer of the one that asks: workers of other groups in other places.
+TEST_F(NcclMeshes, AllOfThePlanCount) {
+  const NcclWorker zero;
+  const NcclWorker one;
+  const NcclWorker two;
+  const auto two_by_two = [](int me, NcclMeshRequest& request) { request.peers = nccl_peers(me, 2, 2); };
+  EXPECT_THAT(missing_of({zero.nccl, one.nccl, two.nccl, nullptr}, two_by_two), SizeIs(4));
+  for (const auto& mesh : meshes_) EXPECT_THAT(mesh->peers(), ElementsAre());
+  const NcclWorker three;
+  EXPECT_THAT(missing_of({zero.nccl, one.nccl, two.nccl, three.nccl}, two_by_two), ElementsAre());
+  EXPECT_THAT(meshes_[0]->peers(), ElementsAre(1, 2));
 }
 
 TEST_F(NcclMeshes, VersionsThatDifferDoNotMeet) {
@@ -225,8 +240,8 @@ TEST_F(NcclMeshes, VersionsThatDifferDoNotMeet) {
   const NcclWorker zero;
   const NcclWorker one(newer);
   EXPECT_THAT(missing_of({zero.nccl, one.nccl}),
-              UnorderedElementsAre("0-1: that worker has NCCL 23100, and this one 23007",
-                                   "1-0: that worker has NCCL 23007, and this one 23100"));
+              UnorderedElementsAre("0: 1 has none: it has NCCL 23100, and this worker 23007",
+                                   "1: 0 has none: it has NCCL 23007, and this worker 23100"));
 }
 
 // As where a firewall is between them.
@@ -251,8 +266,7 @@ TEST_F(NcclMeshes, APairThatNcclDoesNotConnectIsNotTriedAgain) {
     if (me == 0) request.unreachable = unreachable;
   };
   EXPECT_THAT(missing_of({zero.nccl, one.nccl}, again),
-              UnorderedElementsAre("0-1: NCCL did not connect before",
-                                   "1-0: that worker has no NCCL, or does not reach this one"));
+              UnorderedElementsAre("0-1: NCCL did not connect before", "1-0: that worker does not reach this one"));
 }
 
 // More workers than lanes, on one hardware queue each.
@@ -273,6 +287,7 @@ TEST_F(NcclMeshes, NobodyWaitsForOneThatIsNotWanted) {
   const auto hosts = make_thread_transports(2);
   const NcclWorker worker;
   NcclMeshRequest request;
+  request.workers = 2;
   request.peers = {1};
   int looks = 0;
   request.is_wanted = [&] { return ++looks < 5; };

@@ -99,8 +99,10 @@ NcclWorker::NcclWorker(const NcclWorkerOptions& options)
     : device(nccl_accelerator().new_device(options.hardware_queues)), compute(nccl_accelerator().new_stream(device)) {
   accelerator::EmulatedNcclOptions own = options.nccl;
   own.device = device;
+  NcclApi api = emulated_nccl(nccl_accelerator(), own);
+  options.change(api);
   nccl = NcclDevice::open(
-             emulated_nccl(nccl_accelerator(), own),
+             std::move(api),
              {.device = 0, .lanes = options.lanes, .abort_limit = options.abort_limit, .on_hang = options.on_hang})
              .value();
 }
@@ -131,7 +133,9 @@ std::vector<std::unique_ptr<NcclMesh>> connect_all(const std::vector<std::shared
   for (std::size_t me = 0; me < hosts.size(); ++me) {
     threads.emplace_back([&, me] {
       NcclMeshRequest request;
-      request.peers = nccl_peers(static_cast<int>(me), static_cast<int>(hosts.size()), 1);
+      request.workers = static_cast<int>(hosts.size());
+      request.why_none = "no NCCL was found";
+      request.peers = nccl_peers(static_cast<int>(me), request.workers, 1);
       change(static_cast<int>(me), request);
       meshes[me] = connect_nccl(nccl[me], *hosts[me], request).value();
     });

@@ -22,6 +22,7 @@ struct NcclWorkerOptions {
   int hardware_queues = 8;
   int lanes = 2;  // fewer than peers: streams of tests have threads, and never end
   std::chrono::milliseconds abort_limit{2'000};
+  std::function<void(NcclApi&)> change = [](NcclApi&) {};  // the table that the adapter calls
   std::function<void(const Error&)> on_hang = [](const Error& error) { EVERSTEP_CHECK(false, error.message); };
 };
 
