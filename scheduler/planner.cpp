@@ -42,12 +42,29 @@ class Planner {
         deepest_(std::min({count_, static_cast<int>(profile.blocks.size()), options.window, kDeepestTried})),
         has_stragglers_(std::ranges::any_of(workers, [](const WorkerInfo& worker) { return worker.slowness != 1; })) {}
 
+  // Whatever else is asked for; what it survives is reckoned as if other depths were free to be chosen.
+  void keep_to(const Plan& shape, int fewest) {
+    options_.depth = shape.depth;
+    options_.width = shape.width;
+    fewest_ = fewest;
+  }
+
   Result<PlanReport> run() {
     collect_shapes();
     if (shapes_.empty()) return no_shape(options_, count_, static_cast<int>(profile_.blocks.size()));
     time_candidates();
     if (timed_.empty()) return nothing_fits(profile_, options_.hardware, shapes_);
     return choose();
+  }
+
+  // Fewer workers than this fit no plan that keeps the wishes for kind and depth.
+  int fewest_workers() const {
+    if (fewest_) return *fewest_;
+    int fewest = std::numeric_limits<int>::max();
+    for (const PlanShape& shape : shapes_) {
+      if (fits(shape)) fewest = std::min(fewest, shape.placement.depth());
+    }
+    return fewest;
   }
 
  private:
@@ -97,15 +114,6 @@ class Planner {
         }
       }
     }
-  }
-
-  // Fewer workers than this fit no plan that keeps the wishes for kind and depth.
-  int fewest_workers() const {
-    int fewest = std::numeric_limits<int>::max();
-    for (const PlanShape& shape : shapes_) {
-      if (fits(shape)) fewest = std::min(fewest, shape.placement.depth());
-    }
-    return fewest;
   }
 
   // Many widths give the busiest group the same share of a window, and so the same time. Of those the widest keeps the
@@ -327,7 +335,8 @@ class Planner {
 
   const ModelProfile& profile_;
   const std::vector<WorkerInfo>& workers_;
-  const PlanOptions& options_;
+  PlanOptions options_;
+  std::optional<int> fewest_;
   int count_;
   int deepest_;
   bool has_stragglers_;
@@ -341,7 +350,15 @@ class Planner {
 Result<PlanReport> plan(const ModelProfile& profile, const std::vector<WorkerInfo>& workers,
                         const PlanOptions& options) {
   EVERSTEP_TRY(check_plan_input(profile, workers, options));
-  return Planner(profile, workers, options).run();
+  Planner planner(profile, workers, options);
+  if (!options.hardware.stage_times || (options.depth && options.width)) return planner.run();
+  PlanOptions by_profile = options;
+  by_profile.hardware.stage_times.reset();
+  Planner shaper(profile, workers, by_profile);
+  const auto shape = shaper.run();
+  if (!shape) return shape.error();
+  planner.keep_to(shape->plan, shaper.fewest_workers());
+  return planner.run();
 }
 
 }  // namespace everstep::scheduler

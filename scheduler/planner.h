@@ -90,6 +90,9 @@ struct PlanReport {
 // is chosen gets one if options.provisional, memory and the copies that guards keep allow, which leaves out as few
 // super-rounds as hide it.
 //
+// Where stages take as long whatever they have (hardware.stage_times), depth and width are those that the profile's own
+// times would give, and only the rest is planned for these times.
+//
 // Where workers are not equally fast, the D·W fastest are seated, the cuts give slow devices less to do (see
 // seatings()), and depths of AMDP are tried with 1F1B, too. So leaving a slow worker out competes with giving it
 // little.

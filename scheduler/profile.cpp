@@ -22,6 +22,14 @@ Tick transfer_time(std::int64_t bytes, std::int64_t bytes_per_second) {
   return ticks_of(static_cast<double>(bytes) / static_cast<double>(bytes_per_second));
 }
 
+// Where a worker has several stages of a pipeline they share its time.
+void replace_times(StageCost& cost, const StageTimes& times, const Placement& placement) {
+  const auto share = [&](Tick time) { return time * placement.depth() / placement.stages(); };
+  cost.forward = share(times.forward);
+  cost.backward = share(times.backward);
+  cost.weights = share(times.weights);
+}
+
 }  // namespace
 
 StageCost stage_cost(const ModelProfile& profile, int begin, int end) {
@@ -77,6 +85,12 @@ Status check(const ModelProfile& profile) {
 Status check(const Hardware& hardware) {
   EVERSTEP_TRY(in_range("memory per worker in bytes", hardware.memory_bytes, 1, kMostBytes));
   EVERSTEP_TRY(in_range("link bytes per second", hardware.link_bytes_per_second, 1, kMostBytes));
+  EVERSTEP_TRY(in_range("link bytes per second for sums", hardware.sum_bytes_per_second, 0, kMostBytes));
+  if (const auto& times = hardware.stage_times) {
+    EVERSTEP_TRY(in_range("forward time of a stage in ns", times->forward, 0, kLongestMinibatch));
+    EVERSTEP_TRY(in_range("backward time of a stage in ns", times->backward, 0, kLongestMinibatch));
+    EVERSTEP_TRY(in_range("time of a stage for weights in ns", times->weights, 0, times->backward));
+  }
   EVERSTEP_TRY(in_range("link latency in ns", hardware.link_latency, 0, kLongestMinibatch));
   return in_range("memory bytes per second", hardware.memory_bytes_per_second, 1, kMostBytes);
 }
@@ -86,13 +100,16 @@ TimingModel timing_model(const ModelProfile& profile, const Hardware& hardware, 
   TimingModel model;
   model.latency = hardware.link_latency;
   const bool replicated = placement.pipelines() > 1;
+  const std::int64_t sum_link =
+      hardware.sum_bytes_per_second > 0 ? hardware.sum_bytes_per_second : hardware.link_bytes_per_second;
   Tick step = 0;
   Tick broadcast = 0;
   for (int stage = 0; stage < placement.stages(); ++stage) {
     StageCost cost = stage_cost(profile, cuts[stage], cuts[stage + 1]);
+    if (hardware.stage_times) replace_times(cost, *hardware.stage_times, placement);
     cost.transfer = transfer_time(profile.blocks[cuts[stage + 1] - 1].output_bytes, hardware.link_bytes_per_second);
     // A pipelined reduce moves the gradient once over each link; a ring over the groups moves it twice, less one part.
-    const Tick once = transfer_time(cost.gradient_bytes, hardware.link_bytes_per_second);
+    const Tick once = transfer_time(cost.gradient_bytes, sum_link);
     const double around_the_ring = 2.0 * (width - 1) / width;
     cost.reduce = (replicated ? once : 0) + static_cast<Tick>(static_cast<double>(once) * around_the_ring);
     step =
@@ -102,7 +119,7 @@ TimingModel timing_model(const ModelProfile& profile, const Hardware& hardware, 
   for (int device = 0; replicated && device < placement.depth(); ++device) {
     std::int64_t received = 0;
     for (const int stage : placement.stages_on(device)) received += model.stages[stage].weight_bytes;
-    broadcast = std::max(broadcast, transfer_time(received, hardware.link_bytes_per_second));
+    broadcast = std::max(broadcast, transfer_time(received, sum_link));
   }
   const auto workers = static_cast<unsigned>(placement.depth() * width);
   const int hops = std::bit_width(workers - 1);  // of the exchange of the global norm, there and back

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,12 +38,23 @@ struct ModelProfile {
   bool operator==(const ModelProfile&) const = default;
 };
 
+// What a minibatch takes a worker at all its stages of a pipeline, whatever blocks these have.
+struct StageTimes {
+  Tick forward = 1;
+  Tick backward = 2;  // all of it
+  Tick weights = 1;   // the part of it for the gradients of weights
+
+  bool operator==(const StageTimes&) const = default;
+};
+
 // What the workers are made of.
 struct Hardware {
   std::int64_t memory_bytes = std::int64_t{40} << 30;        // per worker, for training
   std::int64_t link_bytes_per_second = 12'500'000'000;       // between any two workers: 100 Gbit/s
   Tick link_latency = 20'000;                                // 20 µs
+  std::int64_t sum_bytes_per_second = 0;                     // of sums and new weights on a link; 0: as all else
   std::int64_t memory_bytes_per_second = 1'000'000'000'000;  // what an optimizer step is bound by
+  std::optional<StageTimes> stage_times{};                   // of workers that only wait; instead of the profile's
 };
 
 // Refuses profiles that no plan can be made for, naming the block and the field.

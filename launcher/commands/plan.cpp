@@ -134,10 +134,26 @@ std::string clockwork_text(const Plan& plan) {
   return text;
 }
 
-std::string provisional_text(const Plan& plan, scheduler::ProvisionalWish wish) {
-  if (wish == scheduler::ProvisionalWish::kOff) return {};
-  if (plan.provisional == 0)
-    return "begins     on no provisional weights: the plan has no use, time or memory for them\n";
+std::string why_no_step(scheduler::NoStep reason) {
+  switch (reason) {
+    case scheduler::NoStep::kNotWished:
+      break;
+    case scheduler::NoStep::kWindows:
+      return "its windows are too small for them, or never begin before the update of the one before";
+    case scheduler::NoStep::kTime:
+      return "with them updates would take more than 1 % longer";
+    case scheduler::NoStep::kMemory:
+      return "there is no memory for them";
+    case scheduler::NoStep::kCopies:
+      return "there is no memory for them beside the copies of --redundancy";
+  }
+  return {};
+}
+
+std::string provisional_text(const PlanReport& report) {
+  if (report.no_step == scheduler::NoStep::kNotWished) return {};
+  if (report.no_step) return "begins     on no provisional weights: " + why_no_step(*report.no_step) + "\n";
+  const Plan& plan = report.plan;
   const int summed = provisional_minibatches(request_of(plan)).value_or(0);
   return "begins     on provisional weights, which " + std::to_string(summed) + " of " + std::to_string(plan.window) +
          " minibatches make\n";
@@ -157,9 +173,7 @@ void print_people(const Request& request, const PlanReport& report, Streams& str
       << fixed_text(chosen.busy, 3);
   if (profile.tokens_per_minibatch > 0)
     out << ", " << fixed_text(tokens_per_second(profile, report) / 1e3, 1) << " ktokens/s";
-  out << " (estimated)\n"
-      << (is_clockwork(plan.kind) ? clockwork_text(plan) : "")
-      << provisional_text(plan, request.planning.options.provisional);
+  out << " (estimated)\n" << (is_clockwork(plan.kind) ? clockwork_text(plan) : "") << provisional_text(report);
   out << "memory     " << fixed_text(to_gib(chosen.peak_bytes), 2)
       << " GiB on the fullest worker, guard copies not counted\n"
       << "survives   " << survival_text(*chosen.survives, too_many(plan)) << "\n"
@@ -226,6 +240,7 @@ Outcome run(const Config& config, Streams& streams) {
     before.depth.reset();
     before.width.reset();
     before.kind.reset();
+    before.pipelines.reset();
     auto previous = report_plan(planning.profile, unnamed_workers(request.previous_workers, request.per_host), before);
     if (!previous) return previous.error();
     options.previous = std::move(previous->plan);

@@ -7,16 +7,12 @@
 
 #include "base/text.h"
 #include "launcher/cli/nearest.h"
-#include "scheduler/guards.h"
+#include "launcher/job/compared_plan.h"
 #include "scheduler/model_shape.h"
-#include "scheduler/partition.h"
-#include "scheduler/schedule_summary.h"
 
 namespace everstep::launcher {
 namespace {
 
-using scheduler::Placement;
-using scheduler::Plan;
 using scheduler::PlanReport;
 using scheduler::ScheduleKind;
 using Workers = std::vector<scheduler::WorkerInfo>;
@@ -24,8 +20,6 @@ using Workers = std::vector<scheduler::WorkerInfo>;
 bool is_only_compared(ScheduleKind kind) { return kind == ScheduleKind::kGpipe || kind == ScheduleKind::kInterleaved; }
 
 constexpr int kMostLag = 1'000'000;
-
-std::string gib_text(std::int64_t bytes) { return fixed_text(static_cast<double>(bytes) / (1 << 30), 2) + " GiB"; }
 
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
@@ -78,6 +72,7 @@ class PlanReader {
     wishes.provisional = kProvisional.at(values_.choice("provisional", {"off", "auto", "on"}));
     wishes.depth = wish("depth");
     wishes.width = wish("width");
+    wishes.pipelines = wish("pipelines");
     wishes.kind = kind();
     if (config_.is_set("lag")) wishes.lag = integer("lag", 0, kMostLag);
     if (wishes.lag && wishes.kind != ScheduleKind::kClockwork) {
@@ -148,61 +143,6 @@ class PlanReader {
   const int most_workers_;
   Outcome failure_;
 };
-
-// The only candidate: one group as deep as there are workers for, unless the wishes say otherwise.
-Result<PlanReport> lay_out(const scheduler::ModelProfile& profile, const Workers& workers,
-                           const scheduler::PlanOptions& wishes) {
-  const auto count = static_cast<int>(workers.size());
-  const Plan* previous = wishes.previous ? &*wishes.previous : nullptr;
-  Plan plan;
-  plan.kind = *wishes.kind;
-  plan.width = wishes.width.value_or(1);
-  plan.depth = wishes.depth.value_or(std::max(1, count / plan.width));
-  plan.window = wishes.window;
-  plan.preload = wishes.preload;
-  if (plan.depth * plan.width > count) {
-    return invalid_argument("depth * width = " + std::to_string(plan.depth * plan.width) + " needs more than the " +
-                            std::to_string(count) + " workers there are");
-  }
-  const auto placement = Placement::make(plan.kind, plan.depth);
-  if (!placement) return placement.error();
-  if (std::ssize(profile.blocks) < placement->stages()) {
-    return invalid_argument(std::to_string(placement->stages()) + " stages are more than the model has blocks (" +
-                                std::to_string(profile.blocks.size()) + ")",
-                            "choose a smaller depth");
-  }
-  plan.pipelines = placement->pipelines();
-  plan.cuts = partition_blocks(profile, *placement, scheduler::Balance::kTime);
-  seat_workers(plan, profile, workers, previous);
-  const auto schedule = make_schedule(request_of(plan));
-  if (!schedule) return schedule.error();
-  const auto model = timing_model(profile, wishes.hardware, schedule->placement, plan.width, plan.cuts);
-  const scheduler::Timeline timeline = time_schedule(*schedule, model);
-  std::int64_t peak = 0;
-  std::vector<std::int64_t> free_bytes;
-  for (const scheduler::DeviceUse& use : device_uses(*schedule, model)) {
-    peak = std::max(peak, use.peak_bytes());
-    if (std::ssize(free_bytes) < plan.depth) free_bytes.push_back(wishes.hardware.memory_bytes - use.peak_bytes());
-  }
-  if (peak > wishes.hardware.memory_bytes) {
-    return invalid_argument("the fullest worker needs " + gib_text(peak) + ", more than the " +
-                                gib_text(wishes.hardware.memory_bytes) + " there are",
-                            "a smaller --minibatch or --window, --recompute, or more --memory-gib");
-  }
-  place_guards(plan, model.stages, workers, wishes.redundancy, free_bytes);
-  scheduler::Candidate candidate;
-  candidate.kind = plan.kind;
-  candidate.depth = plan.depth;
-  candidate.pipelines = plan.pipelines;
-  candidate.width = plan.width;
-  candidate.window_time = timeline.makespan;
-  candidate.busy = busy_share(timeline);
-  candidate.peak_bytes = peak;
-  candidate.moved_bytes = previous != nullptr ? moved_bytes(profile, previous, plan) : 0;
-  const int fewest = plan.width * wishes.depth.value_or(1);  // fewer workers are laid out less deep
-  candidate.survives = survival_of(plan, model.stages, workers, fewest, free_bytes);
-  return PlanReport{std::move(plan), candidate, {candidate}, "as asked for"};
-}
 
 }  // namespace
 
@@ -300,6 +240,12 @@ std::vector<OptionSpec> wish_options() {
        .help = "Groups; if not set, the fastest",
        .on_resume = OnResume::kMayChange,
        .called_elsewhere = {"data-parallel-size"}},
+      {.name = "pipelines",
+       .value_name = "P",
+       .help =
+           "Pipelines of one group: amdp has half as many as its depth, two-directions two, clockwork half as many, "
+           "one, or what goes into the depth an even number of times, the others one; if not set, the fastest",
+       .on_resume = OnResume::kMayChange},
       {.name = "lag",
        .value_name = "SLOTS",
        .help = "With --schedule=clockwork: how much later an update stands than it could, at most the depth, and as "
@@ -317,7 +263,9 @@ std::vector<OptionSpec> wish_options() {
        .help =
            "amdp and clockwork: what a window runs before the update of the one before reads not the old weights, but "
            "those that its gradients so far would make; costs memory for one more copy of the weights and of the "
-           "gradients, and traffic for both: off, on, or auto (where it slows training by at most 1 %)",
+           "gradients, and traffic for both: off, on (no plan is made that has no memory for it), or auto (where it "
+           "slows "
+           "training by at most 1 %, and memory and the copies of --redundancy allow)",
        .on_resume = OnResume::kMayChange},
       {.name = "redundancy",
        .value_name = "K",
@@ -360,6 +308,9 @@ PlanRequest read_plan_request(const Config& config, const Device& device, int mo
     request.wishes.provisional = scheduler::ProvisionalWish::kOff;
   }
   failure = reader.failure();
+  request.emulation = read_emulation(config, failure);
+  request.emulated_link = read_emulated_link(config, config.is_set("emulate"), failure);
+  request.wishes.hardware = emulated_hardware(request.wishes.hardware, request.emulation, request.emulated_link);
   if (const Status checked = check(request.model); !failure && !checked) failure = Failure(checked.error());
   return request;
 }
@@ -367,14 +318,14 @@ PlanRequest read_plan_request(const Config& config, const Device& device, int mo
 scheduler::ModelProfile planned_profile(const PlanRequest& request, double flops_per_second) {
   scheduler::ModelProfile profile = profile_of(request.model, request.accumulation, flops_per_second);
   if (request.stash) profile.weight_bytes *= 2;
-  return profile;
+  return emulated_profile(std::move(profile), request.emulation);
 }
 
 Result<PlanReport> report_plan(const scheduler::ModelProfile& profile, const Workers& workers,
                                const scheduler::PlanOptions& wishes) {
   EVERSTEP_TRY(check(profile));
   EVERSTEP_TRY(check(wishes.hardware));
-  if (wishes.kind && is_only_compared(*wishes.kind)) return lay_out(profile, workers, wishes);
+  if (wishes.kind && is_only_compared(*wishes.kind)) return plan_to_compare_with(profile, workers, wishes);
   return plan(profile, workers, wishes);
 }
 

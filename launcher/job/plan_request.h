@@ -8,6 +8,7 @@
 #include "launcher/cli/exit_code.h"
 #include "launcher/cli/options.h"
 #include "launcher/cli/values.h"
+#include "launcher/job/emulation.h"
 #include "scheduler/planner.h"
 #include "trainer/model/model_config.h"
 
@@ -37,11 +38,13 @@ struct PlanRequest {
   trainer::ModelConfig model;
   trainer::Accumulation accumulation = trainer::Accumulation::kFloat;
   bool stash = false;
-  scheduler::PlanOptions wishes;
+  std::optional<Emulation> emulation{};
+  std::optional<std::int64_t> emulated_link{};  // bytes per second; nothing: what there is
+  scheduler::PlanOptions wishes;                // their hardware as it is emulated
 };
 
-// Reads and checks the options above; `most_workers` is the largest depth and width. Fills `failure` instead if one
-// does not fit, or if the sizes do not go together.
+// Reads and checks the options above, and those of emulation_options(); `most_workers` is the largest depth and width.
+// Fills `failure` instead if one does not fit, or if the sizes do not go together.
 PlanRequest read_plan_request(const Config& config, const Device& device, int most_workers, Outcome& failure);
 
 // What the planner reckons with.

@@ -65,6 +65,7 @@ scheduler::ModelProfile profile_from_file(const Config& config, Outcome& failure
 std::vector<OptionSpec> planning_options() {
   std::vector<OptionSpec> options = wish_options();
   for (OptionSpec& option : model_options()) options.push_back(std::move(option));
+  for (OptionSpec& option : emulation_options()) options.push_back(std::move(option));
   options.push_back({.name = "profile", .value_name = "FILE", .help = "Measured profile in JSON, instead of a model"});
   options.push_back(
       {.name = "device",
@@ -88,7 +89,8 @@ PlanningInput read_planning_input(const Config& config, int workers, Outcome& fa
   PlanRequest request = read_plan_request(config, device, kMostWorkers, failure);
   if (failure) return input;
   const bool from_file = config.is_set("profile");
-  input.profile = from_file ? profile_from_file(config, failure) : planned_profile(request, device.flops_per_second);
+  input.profile = from_file ? emulated_profile(profile_from_file(config, failure), request.emulation)
+                            : planned_profile(request, device.flops_per_second);
   input.options = std::move(request.wishes);
   return input;
 }

@@ -82,10 +82,6 @@ Options plan_options() {
        .called_elsewhere = {"nproc-per-node", "num-workers", "gpus"}},
       device_option(),
       transport_option(),
-      {.name = "pipelines",
-       .value_name = "P",
-       .help = "What schedule and depth must come to, or the run is refused; for clockwork the planner chooses it",
-       .on_resume = OnResume::kMayChange},
       {.name = "shapes",
        .value_name = "N=DxW,…",
        .help = "Depth and width to use with N workers, as they come and go; other numbers are planned",
@@ -107,15 +103,6 @@ Options plan_options() {
        .default_text = "20",
        .help = "Ends the run with an error (exit code 78) when so many updates in a row were skipped because their "
                "gradients were not finite or exploded; 0: never",
-       .on_resume = OnResume::kMayChange},
-      {.name = "emulate",
-       .value_name = "F:B",
-       .help = "Wait F ms per forward and B ms per backward of a stage instead of computing; F:B:W: the gradients of "
-               "the weights take W ms of their own; model:F:B: of the whole model, of which each stage takes its part"},
-      {.name = "emulate-link",
-       .value_name = "GBIT",
-       .help = "With --emulate: gradients to be summed and new weights leave a worker over a link of so many Gbit/s, "
-               "one after the other; if not set, as fast as the host allows",
        .on_resume = OnResume::kMayChange},
   };
 }
@@ -154,7 +141,7 @@ Options process_options() {
 std::vector<OptionSpec> train_options() {
   Options all;
   for (const auto& part : {plan_options(), wish_options(), data_options(), model_options(), update_options(),
-                           checkpoint_options(), elastic_options(), process_options()}) {
+                           emulation_options(), checkpoint_options(), elastic_options(), process_options()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -54,7 +54,8 @@ scheduler::PlanOptions wishes_for(const TrainRequest& request, const Workers& wo
 }
 
 PlanRequest planned(const TrainRequest& request) {
-  return {request.options.model, request.options.accumulation, request.options.stash, request.plan};
+  return {request.options.model, request.options.accumulation, request.options.stash,
+          request.emulation,     request.emulated_link,        request.plan};
 }
 
 double flops_per_second(const TrainRequest& request) {
@@ -83,7 +84,7 @@ scheduler::ModelProfile train_profile(const TrainRequest& request) {
 }
 
 Tick predicted_window(const TrainRequest& request, const Plan& plan, const Workers& workers) {
-  return window_time(train_profile(request), request.plan.hardware, plan, workers);
+  return window_time(emulated_profile(train_profile(request), request.emulation), request.plan.hardware, plan, workers);
 }
 
 trainer::TrainOptions train_options_of(const TrainRequest& request, const TrainPlan& plan, std::uint64_t lineage) {

@@ -63,31 +63,6 @@ class RequestReader {
     return trainer::DataOptions{values_.path("data"), *trainer::parse_data_format(formats[format]), fraction};
   }
 
-  std::optional<Emulation> emulation() {
-    if (!config_.is_set("emulate")) return std::nullopt;
-    constexpr std::string_view kOfModel = "model:";
-    std::string text = values_.text("emulate");
-    const bool of_model = text.starts_with(kOfModel);
-    if (of_model) text.erase(0, kOfModel.size());
-    std::vector<double> times;
-    for (std::string rest = text + ":"; !rest.empty(); rest.erase(0, rest.find(':') + 1)) {
-      const auto ms = parse_number<double>(rest.substr(0, rest.find(':')));
-      times.push_back(ms && *ms <= 1e6 ? *ms : -1);
-    }
-    const bool is_known = (times.size() == 2 || times.size() == 3) && std::ranges::min(times) >= 0;
-    if (is_known) return Emulation{times[0], times[1], times.size() == 3 ? times[2] : 0, of_model};
-    refuse("emulate", "expected two or three times in ms with colons between them", "--emulate=10:20");
-    return std::nullopt;
-  }
-
-  std::optional<std::int64_t> emulated_link(bool emulated) {
-    if (!config_.is_set("emulate-link")) return std::nullopt;
-    constexpr double kBytesPerGbit = 1e9 / 8;
-    const double gbit = values_.number("emulate-link", {.min = 0.001, .max = 1e6});
-    if (!emulated) refuse("emulate-link", "emulates the links of emulated devices, and needs --emulate");
-    return std::llround(gbit * kBytesPerGbit);
-  }
-
   // Those that `kind`, if one is asked for, can have: a job must not find out when workers come or go.
   std::vector<ForcedShape> shapes(std::optional<scheduler::ScheduleKind> kind) {
     std::vector<ForcedShape> shapes;
@@ -113,11 +88,6 @@ class RequestReader {
 
   int integer(std::string_view name, std::int64_t min, std::int64_t max) {
     return static_cast<int>(values_.integer(name, {.min = min, .max = max}));
-  }
-
-  // A number that the planner chooses when it is not set.
-  std::optional<int> wish(std::string_view name) {
-    return config_.is_set(name) ? std::optional(integer(name, 1, kMostLocalWorkers)) : std::nullopt;
   }
 
   void refuse(std::string_view name, std::string_view why, std::string hint = {}) {
@@ -167,10 +137,9 @@ TrainRequest read_train_request(const Config& config, std::int64_t host_memory_b
     return request;
   }
   request.plan = std::move(plan.wishes);
-  request.pipelines = reader.wish("pipelines");
   request.shapes = reader.shapes(request.plan.kind);
-  request.emulation = reader.emulation();
-  request.emulated_link = reader.emulated_link(request.emulation.has_value());
+  request.emulation = plan.emulation;
+  request.emulated_link = plan.emulated_link;
   request.data = reader.data(request.emulation.has_value());
 
   Values& values = reader.values();

@@ -10,6 +10,7 @@
 #include "launcher/cli/exit_code.h"
 #include "launcher/cli/options.h"
 #include "launcher/job/checkpoint_request.h"
+#include "launcher/job/emulation.h"
 #include "scheduler/planner.h"
 #include "trainer/data/open_data.h"
 #include "trainer/loop/train_loop.h"
@@ -17,17 +18,6 @@
 namespace everstep::launcher {
 
 inline constexpr int kMostLocalWorkers = 128;
-
-// Times of a device that waits instead of computing, for one stage of a model that is cut into `depth` stages; or of
-// the whole model, of which each stage takes as much as the planner reckons with.
-struct Emulation {
-  double forward_ms = 0;
-  double backward_ms = 0;  // without the gradients of the weights, if those have a time of their own
-  double weights_ms = 0;
-  bool of_model = false;
-
-  bool operator==(const Emulation&) const = default;
-};
 
 // What to use with so many workers, where the planner's choice is not wanted.
 struct ForcedShape {
@@ -49,7 +39,6 @@ struct TrainRequest {
   std::string device = "cpu";      // the kind of device that all workers of the job compute on
   std::string transport = "host";  // how tensors travel between devices: see read_transport()
   scheduler::PlanOptions plan;
-  std::optional<int> pipelines;
   std::vector<ForcedShape> shapes;  // by number of workers
 
   std::optional<CheckpointRequest> checkpoints;  // nothing: none

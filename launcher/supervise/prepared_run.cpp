@@ -13,14 +13,6 @@
 namespace everstep::launcher {
 namespace {
 
-Outcome check_pipelines(const Config& config, const PreparedRun& run) {
-  const scheduler::Plan& plan = run.plan.plan;
-  if (run.request.pipelines.value_or(plan.pipelines) == plan.pipelines) return {};
-  return config.reject("pipelines", "the plan is " + describe(plan.kind, plan.depth, plan.pipelines, plan.width),
-                       "amdp has half as many pipelines as its depth, two-directions two, clockwork as many as are "
-                       "fastest, the others one");
-}
-
 // A run that goes on has the settings of its checkpoint where it has none of its own.
 Outcome open_checkpoints(const Config& config, PreparedRun& run, Streams& streams) {
   Outcome failure = open_session(config, run.request, run.plan, run.lineage, streams, run.checkpoints.emplace());
@@ -95,8 +87,7 @@ Outcome check_run(const Config& config, PreparedRun& run) {
   auto plan = make_train_plan(run.request);
   if (!plan) return plan.error();
   run.plan = *std::move(plan);
-  failure = check_pipelines(config, run);
-  return failure ? failure : check_data(run);
+  return check_data(run);
 }
 
 Outcome prepare_run(const Config& config, std::uint64_t lineage, Streams& streams, PreparedRun& run) {

@@ -156,7 +156,7 @@ TEST_F(PlanCommand, HasTheOptionsOfTrain) {
     EXPECT_EQ(option, *same);
     ++shared;
   }
-  EXPECT_EQ(shared, model_options().size() + wish_options().size());
+  EXPECT_EQ(shared, model_options().size() + wish_options().size() + emulation_options().size());
 }
 
 TEST(ProfileFile, ReadsBlocksAndRepeatsThem) {

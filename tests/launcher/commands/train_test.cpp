@@ -37,8 +37,8 @@ TEST_F(TrainCommand, SaysWhyThereIsNoPlan) {
   EXPECT_THAT(refusal({"--workers=4", corpus(), "--depth=4", "--window=3"}, 78),
               HasSubstr("depth * width = 4 needs a window of at least as many minibatches, got 3"));
   EXPECT_THAT(refusal({"--workers=4", corpus(), "--depth=8"}, 78), HasSubstr("more than the 4 workers"));
-  EXPECT_THAT(refusal({"--workers=4", corpus(), "--depth=4", "--pipelines=3"}, 64),
-              HasSubstr("--pipelines=3: the plan is clockwork D=4 P=2 W=1"));
+  EXPECT_THAT(refusal({"--workers=4", corpus(), "--depth=4", "--pipelines=3"}, 78),
+              HasSubstr("no plan has a schedule with 3 pipelines for depth 4 (hint: at depth 4 there can be 1 or 2)"));
   EXPECT_THAT(refusal({"--workers=4", corpus(), "--schedule=amdp", "--depth=3"}, 78), HasSubstr("3"));
   EXPECT_THAT(refusal({"--workers=4", corpus(), "--schedule=pipedream-2bw"}, 64), HasSubstr("cannot be trained"));
   EXPECT_THAT(refusal({"--workers=4", corpus(), "--schedule=amdp", "--synchronous"}, 78), HasSubstr("amdp-sync"));

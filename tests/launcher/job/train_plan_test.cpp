@@ -72,6 +72,36 @@ TEST(TrainPlan, DescribesWhatAllMustAgreeOn) {
               HasSubstr("amdp D=2 P=1 W=1 M=16 preload=2 provisional=1 cuts=0,5,10 everstep="));
 }
 
+// A late update hides sums that take long, and only those: what is emulated is what is planned for.
+TEST(TrainPlan, IsMadeForTheTimesAndLinksThatAreEmulated) {
+  const auto planned = [](std::vector<std::string> more) {
+    more.insert(more.end(), {"--workers=4", "--depth=4", "--pipelines=2", "--window=32"});
+    const auto made = plan_of(more);
+    EXPECT_TRUE(made.ok()) << made.error();
+    return *made;
+  };
+  const TrainPlan fast = planned({"--emulate=10:10:10"});
+  const TrainPlan slow = planned({"--emulate=10:10:10", "--emulate-link=0.1"});
+  EXPECT_EQ(fast.plan.lag, 0);
+  EXPECT_GT(slow.plan.lag, 0);
+  // 32 minibatches through two stages of two pipelines: each worker has 32 times 30 ms to do.
+  EXPECT_NEAR(to_seconds(fast.predicted_window), 0.96, 0.05);
+  EXPECT_GT(slow.predicted_window, fast.predicted_window);
+  EXPECT_NEAR(to_seconds(planned({"--emulate=model:40:40:40"}).predicted_window), 0.96, 0.2);
+  EXPECT_GT(planned({}).plan.provisional, 0);
+}
+
+// Every stage would be as fast however many there are, so these times say nothing about how many there should be.
+TEST(TrainPlan, HasTheDepthAndWidthThatItWouldHaveIfItWereNotEmulated) {
+  for (const char* workers : {"--workers=3", "--workers=5", "--workers=8"}) {
+    const auto computed = plan_of({workers, "--window=32"});
+    const auto emulated = plan_of({workers, "--window=32", "--emulate=10:20"});
+    ASSERT_TRUE(computed.ok() && emulated.ok());
+    EXPECT_EQ(emulated->plan.depth, computed->plan.depth);
+    EXPECT_EQ(emulated->plan.width, computed->plan.width);
+  }
+}
+
 TEST(TrainPlan, SharesTheEmulatedTimeBetweenTheStagesOfAWorker) {
   using std::chrono::milliseconds;
   const auto amdp = plan_of({"--workers=4", "--depth=4", "--schedule=amdp"});

@@ -51,7 +51,7 @@ TEST(TrainRequest, TakesWishesForThePlan) {
   EXPECT_EQ(request.plan.kind, scheduler::ScheduleKind::kOneFOneB);
   EXPECT_EQ(request.plan.depth, 4);
   EXPECT_EQ(request.plan.width, 2);
-  EXPECT_EQ(request.pipelines, 1);
+  EXPECT_EQ(request.plan.pipelines, 1);
   EXPECT_TRUE(request.plan.synchronous);
   EXPECT_EQ(request.plan.hardware.memory_bytes, std::int64_t{3} << 29);
   EXPECT_EQ(request.emulation, (Emulation{10, 20.5}));
