@@ -60,8 +60,8 @@ class ElasticJob : public CommandFiles {
   void scale(int workers) const;
 
   RunningProgram& train() { return *train_; }
-  // Of those that `everstep train` started. If there is none in time the test fails, and its process is 0; the
-  // number of a leader that nobody found is −1.
+  // Of those that `everstep train` started. If there is none in time the test fails, and its process is 0. The number
+  // of a leader that nobody found is −1, also of one that the test added itself.
   pid_t worker(int number) const;
   int leader() const;
   std::string etcd() const;  // the URLs
