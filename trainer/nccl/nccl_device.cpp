@@ -109,10 +109,12 @@ NcclDevice::Ended NcclDevice::start_end(std::vector<NcclRemains> remains, How ho
 void NcclDevice::work_off(Ending& ending) {
   enter_thread();
   const bool in_order = ending.how == How::kInOrder && finalize_all(ending);
-  const bool nothing_runs = in_order || revoke_all(ending);
-  if (nothing_runs) release_all(ending);
+  const auto has_flight = [](const NcclRemains& one) { return one.flight.has_value(); };
+  const bool is_revoked = in_order || revoke_all(ending);
+  const bool may_run = !is_revoked && std::any_of(ending.remains.begin(), ending.remains.end(), has_flight);
+  if (!may_run) release_all(ending);  // before others are waited for
   free_all(ending, in_order);
-  if (!nothing_runs) release_all(ending);
+  if (may_run) release_all(ending);
   const std::lock_guard lock(mutex_);
   ending.is_over = true;
   changed_.notify_all();

@@ -3,19 +3,18 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
 #include <future>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "tests/trainer/nccl/nccl_workers.h"
+#include "tests/trainer/nccl/stop.h"
 #include "trainer/threads/thread_transport.h"
 #include "trainer/wire/wrapped_transport.h"
 
@@ -28,38 +27,6 @@ constexpr std::size_t kBytes = 1000;
 constexpr int kSender = 0;
 constexpr int kReceiver = 1;
 constexpr int kThird = 2;
-
-// Where the first thread that comes by waits for the test.
-class Stop {
- public:
-  void arm() {
-    const std::lock_guard lock(mutex_);
-    is_armed_ = true;
-  }
-  void pass() {
-    std::unique_lock lock(mutex_);
-    if (!std::exchange(is_armed_, false)) return;
-    is_reached_ = true;
-    changed_.notify_all();
-    changed_.wait(lock, [this] { return may_go_; });
-  }
-  void await() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return is_reached_; });
-  }
-  void let_go() {
-    const std::lock_guard lock(mutex_);
-    may_go_ = true;
-    changed_.notify_all();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool is_armed_ = false;
-  bool is_reached_ = false;
-  bool may_go_ = false;
-};
 
 // The wire of the hosts, on which a notice or a credit has come and is about to be taken.
 class HostThatStops final : public WrappedTransport {
@@ -344,53 +311,6 @@ TEST_F(InterruptedLinks, AreThrownAwayAmidTheFirstTransfer) {
   is_wanted_ = false;
   may_receive = true;
   expect_both_end(ErrorCode::kCancelled);
-}
-
-// Communicators of a generation that does not come about are freed beside one that trains: not amid its transfers, and
-// these go on afterwards. The emulated NCCL watches.
-TEST(FreedCommunicators, AreFreedWhenNoTransferIsAtWork) {
-  Stop in_abort;
-  NcclWorkerOptions options;
-  options.nccl.in_abort = [&] { in_abort.pass(); };
-  const NcclWorker zero(options);
-  const NcclWorker one(options);
-  const auto hosts = make_thread_transports(2);
-  const auto others = make_thread_transports(2);
-  const auto connect = [&](const auto& wires) {
-    return connect_all({zero.nccl, one.nccl}, {wires[0].get(), wires[1].get()});
-  };
-  auto meshes = connect(hosts);
-  auto unwanted = connect(others);
-  NcclTransportOptions own;
-  own.compute = accelerator::native_handle(zero.compute);
-  auto from = make_nccl_transport(*meshes[0], *hosts[0], *hosts[0], own);
-  own.compute = accelerator::native_handle(one.compute);
-  auto to = make_nccl_transport(*meshes[1], *hosts[1], *hosts[1], own);
-  FrameHeader header;
-  header.length = kBytes;
-  const auto transfer = [&](const Buffer& payload) {
-    const ReceiveId receive = to->post_receive(0, Channel::kTensors, header, one.allocate(kBytes));
-    from->send(1, Channel::kTensors, header, payload);
-    return receive;
-  };
-  // At work until the sender has computed it.
-  std::promise<void> computed;
-  const auto before = nccl_accelerator().counters().launches;
-  nccl_accelerator().launch(zero.compute, "long work", {}, [may = computed.get_future().share()] { may.wait(); });
-  const ReceiveId first = transfer(zero.allocate(kBytes));
-  while (nccl_accelerator().counters().launches < before + 3) std::this_thread::sleep_for(1ms);
-  in_abort.arm();
-  for (auto& mesh : unwanted) mesh.reset();
-  computed.set_value();
-  ASSERT_TRUE(to->wait(first, 10s));
-  in_abort.await();  // one of the two is being freed
-  const ReceiveId second = transfer(zero.allocate(kBytes));
-  in_abort.let_go();
-  ASSERT_TRUE(to->wait(second, 10s));
-  from.reset();
-  to.reset();
-  meshes.clear();
-  while (accelerator::emulated_communicators() > 0) std::this_thread::sleep_for(1ms);
 }
 
 }  // namespace
