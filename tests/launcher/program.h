@@ -51,7 +51,7 @@ class RunningProgram {
 
 // Variables for a job whose workers rest that long between two ops (tests/launcher/worker/paced_stage.h), so that
 // several jobs can run at once; and these.
-inline constexpr std::chrono::microseconds kPace{400};
+inline constexpr std::chrono::microseconds kPace{1500};
 std::vector<std::string> paced(std::vector<std::string> environment = {}, std::chrono::microseconds pace = kPace);
 
 // Adds options; those of the same name go.

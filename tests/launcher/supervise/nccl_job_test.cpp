@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/launcher/supervise/device_job_ends.h"
+#include "tests/send_signal.h"
 
 namespace everstep::launcher {
 namespace {
@@ -48,7 +49,7 @@ TEST_F(NcclJob, OutlivesAWorkerThatHangs) {
   const pid_t sleeper = worker((leader() + 1) % 3);
   ASSERT_NO_FATAL_FAILURE(expect_others_go_on(sleeper, SIGSTOP, 2));
   const int without = generation();
-  ASSERT_EQ(::kill(sleeper, SIGCONT), 0);
+  ASSERT_EQ(send_signal(sleeper, SIGCONT), 0);
   ASSERT_TRUE(trains_with(3, without));
   ASSERT_TRUE(goes_on());
   expect_good_end();

@@ -137,8 +137,8 @@ TEST_F(TrainProgram, HasTheSameLossesUnderEverySynchronousPlanWhenReproducible) 
 }
 
 TEST_F(TrainProgram, TracesEmulatedDevices) {
-  const Ended ended = run_program(small({"--workers=4", "--schedule=clockwork", "--depth=4", "--emulate=1:2",
-                                         "--window=8", "--steps=5", "--trace=" + path("trace.json")}));
+  const Ended ended = run_program(small({"--workers=4", "--schedule=clockwork", "--depth=4", "--pipelines=2",
+                                         "--emulate=1:2", "--window=8", "--steps=5", "--trace=" + path("trace.json")}));
   ASSERT_EQ(ended.exit_code, 0) << ended.log;
   EXPECT_THAT(ended.out, HasSubstr("plan       clockwork D=4 P=2 W=1, window 8\n"));
   const auto json = storage::parse_json(text_of("trace.json"));
@@ -157,8 +157,8 @@ TEST_F(TrainProgram, TracesEmulatedDevices) {
 // Each worker has the weights of another's stage to wait for: 3,000 of them at least, at half a megabyte per second.
 TEST_F(TrainProgram, EmulatesLinksOnWhichAnUpdateTakesItsTime) {
   const Ended ended =
-      run_program(small({"--workers=4", "--schedule=clockwork", "--depth=4", "--emulate=1:1:1", "--emulate-link=0.004",
-                         "--window=8", "--steps=3", "--trace=" + path("trace.json")}));
+      run_program(small({"--workers=4", "--schedule=clockwork", "--depth=4", "--pipelines=2", "--emulate=1:1:1",
+                         "--emulate-link=0.004", "--window=8", "--steps=3", "--trace=" + path("trace.json")}));
   ASSERT_EQ(ended.exit_code, 0) << ended.log;
   const auto json = storage::parse_json(text_of("trace.json"));
   ASSERT_TRUE(json.ok()) << json.error();
