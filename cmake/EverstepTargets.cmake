@@ -31,6 +31,7 @@ endif()
 function(everstep_test_rules target)
   everstep_compile_rules(${target})
   target_compile_options(${target} PRIVATE -Og)
+  target_compile_definitions(${target} PRIVATE $<$<BOOL:${EVERSTEP_LONG_TESTS}>:EVERSTEP_LONG_TESTS>)
 endfunction()
 
 # GoogleTest takes longer to read than most tests, so it is read once for all of them.

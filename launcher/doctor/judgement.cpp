@@ -300,7 +300,7 @@ Result<std::vector<Check>> judge_links(const Json& answer) {
     std::string figure = "none";
     if (links.pairs > 0) figure = fixed_text(links.slowest, 2) + " GB/s, " + fixed_text(links.latency_us, 0) + " us";
     if (links.pairs > 1) figure += ", the slowest of " + std::to_string(links.pairs);
-    checks.push_back(checked(name, figure, number_text(kSlowestLink, 2) + " GB/s, the bytes sent", links.reason));
+    checks.push_back(checked(name, figure, number_text(kSlowestLink, 3) + " GB/s, the bytes sent", links.reason));
     checks.back().facts = Json::object().set("pairs", std::move(links.pairs_json));
   }
   return checks;

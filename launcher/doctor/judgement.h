@@ -17,8 +17,8 @@ inline constexpr double kBf16OnDevice = 0.03;     // the same, and other roundin
 inline constexpr double kFp32Differences = 0.01;  // from differences of the loss
 inline constexpr double kBf16FromFp32 = 0.03;
 
-// Less than that is no speed of a link that works.
-inline constexpr double kSlowestLink = 0.05;  // GB/s
+// A link that is slower is broken. One between processes that get little of a busy machine is not.
+inline constexpr double kSlowestLink = 0.005;  // GB/s
 
 inline constexpr double kLeastSpeed = 0.5;  // of the prediction
 inline constexpr double kMemoryTolerance = 0.25;

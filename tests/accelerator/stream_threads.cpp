@@ -106,8 +106,7 @@ bool StreamThreads::is_over_locked(const Moment& moment) const {
 void StreamThreads::wake() {
   const auto now = std::chrono::steady_clock::now();
   for (const auto& stream : streams_) {
-    const bool not_yet_due = !stream->tasks.empty() && !stream->busy && now < stream->tasks.front().due;
-    if (not_yet_due || may_begin(*stream, now)) stream->changed.notify_all();
+    if (may_begin(*stream, now)) stream->changed.notify_all();
   }
   host_changed_.notify_all();
 }
