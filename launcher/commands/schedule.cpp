@@ -262,11 +262,9 @@ Command schedule_command() {
       "Makes a schedule for equal stages on free links and draws its timeline: one row per device, a digit for the "
       "forward and a letter for the backward of a minibatch, U for an update, a dot for waiting. Where backwards are "
       "split, a small letter is the gradient of the input, and its capital letter those of the weights. Below stand "
-      "the "
-      "share of busy time, the time of one window, the minibatches in flight and how many met two weight versions. "
-      "With "
-      "--provisional each device has a second row: P copies the sum of a chunk for the provisional step, T takes the "
-      "step, and ^ stands under what reads the weights that it gives.";
+      "the share of busy time, the time of one window, the minibatches in flight and how many met two weight "
+      "versions. With --provisional each device has a second row: P copies the sum of a chunk for the provisional "
+      "step, T takes the step, and ^ stands under what reads the weights that it gives.";
   spec.examples = {"everstep schedule --depth=8 --svg=clockwork.svg --trace=clockwork.json",
                    "everstep schedule --schedule=amdp --depth=4 --window=6 --windows=3 --ops",
                    "everstep schedule --compare"};
