@@ -8,10 +8,6 @@
 namespace everstep::scheduler {
 namespace {
 
-std::string gib(std::int64_t bytes) {
-  return fixed_text(static_cast<double>(bytes) / static_cast<double>(1 << 30), 2) + " GiB";
-}
-
 // "1, 2 or 4"
 std::string either_of(const std::vector<int>& numbers) {
   std::string text;
@@ -86,13 +82,13 @@ Error nothing_fits(const ModelProfile& profile, const Hardware& hardware, const 
       without = std::min(without, with_provisional(profile, hardware, shape, 0).largest_peak());
     }
     if (without <= hardware.memory_bytes) {
-      hint = "leave them to --provisional=auto or turn them off: without them " + gib(without) + " are enough";
+      hint = "leave them to --provisional=auto or turn them off: without them " + gib_text(without) + " are enough";
     }
   }
-  return invalid_argument("no plan" + with + " fits into " + gib(hardware.memory_bytes) +
+  return invalid_argument("no plan" + with + " fits into " + gib_text(hardware.memory_bytes) +
                               " per worker: the smallest, " +
                               describe(least.kind, least.placement.depth(), least.placement.pipelines(), 1) +
-                              ", needs " + gib(needed) + ", " + gib(needed - hardware.memory_bytes) + " more",
+                              ", needs " + gib_text(needed) + ", " + gib_text(needed - hardware.memory_bytes) + " more",
                           hint);
 }
 
