@@ -57,7 +57,7 @@ class Planner {
     return choose();
   }
 
-  // Fewer workers than this fit no plan that keeps the wishes for kind and depth.
+  // Fewer workers than this fit no plan that keeps the wishes for kind, depth and pipelines.
   int fewest_workers() const {
     if (fewest_) return *fewest_;
     int fewest = std::numeric_limits<int>::max();
