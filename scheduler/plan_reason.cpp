@@ -49,23 +49,33 @@ std::string reason_for(const Candidate& chosen, const std::vector<Candidate>& ca
   return reason + "; next comes " + name(*next) + ", " + slower_than_fastest(*next) + ".";
 }
 
+std::string pipelines_hint(int depth, const PlanOptions& options) {
+  const std::vector<int> possible = possible_pipelines(depth, options);
+  if (possible.empty()) return {};
+  return "at depth " + std::to_string(depth) + " there can be " + either_of(possible);
+}
+
 Error no_shape(const PlanOptions& options, int workers, int blocks) {
   const std::string kind = options.kind ? std::string(to_string(*options.kind)) : "a schedule";
+  const std::string crew = counted(workers, "worker", "workers");
   if (options.kind && options.depth) {
     const auto placement = Placement::make(*options.kind, *options.depth);
     if (!placement) return placement.error();
   }
   if (options.pipelines) {
-    // Without a depth: what the deepest group has. It has the most to choose from in nearly every case.
-    const int depth = options.depth.value_or(std::min({workers / options.width.value_or(1), blocks, options.window}));
-    return invalid_argument(
-        "no plan has " + kind + " with " + std::to_string(*options.pipelines) +
-            (*options.pipelines == 1 ? " pipeline" : " pipelines") + " for " +
-            (options.depth ? "depth " + std::to_string(depth) : std::to_string(workers) + " workers"),
-        "at depth " + std::to_string(depth) + " there can be " + either_of(possible_pipelines(depth, options)));
+    // Without a depth: what the deepest group has of this kind. It has the most to choose from in nearly every case.
+    int depth = options.depth.value_or(std::min({workers / options.width.value_or(1), blocks, options.window}));
+    while (!options.depth && depth > 1 && possible_pipelines(depth, options).empty()) --depth;
+    const std::string hint = pipelines_hint(depth, options);
+    // Without a hint no number of pipelines would help.
+    if (!hint.empty()) {
+      const std::string pipelines = counted(*options.pipelines, "pipeline", "pipelines");
+      const std::string where = options.depth ? "depth " + std::to_string(depth) : crew;
+      return invalid_argument("no plan has " + kind + " with " + pipelines + " for " + where, hint);
+    }
   }
-  return invalid_argument("no plan has " + kind + " for " + std::to_string(workers) + " workers, " +
-                              std::to_string(blocks) + " blocks and a window of " + std::to_string(options.window),
+  return invalid_argument("no plan has " + kind + " for " + crew + ", " + counted(blocks, "block", "blocks") +
+                              " and a window of " + std::to_string(options.window),
                           "leave kind, depth and width to the planner");
 }
 

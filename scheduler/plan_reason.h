@@ -15,6 +15,10 @@ bool is_crowded(const Candidate& candidate);
 // of them are without a provisional step.
 std::string reason_for(const Candidate& chosen, const std::vector<Candidate>& candidates);
 
+// "at depth 8 there can be 1, 2 or 4": pipelines of plans within the options, whatever they say about pipelines. Empty
+// if there is no such plan.
+std::string pipelines_hint(int depth, const PlanOptions& options);
+
 // Why there is no plan: no shape of so many workers and blocks is what the options want.
 Error no_shape(const PlanOptions& options, int workers, int blocks);
 
