@@ -64,7 +64,7 @@ TEST(TimelineText, DrawsBothHalvesOfASplitBackward) {
   EXPECT_EQ(letters[1], "dev0  A.F.E.D.C.BG.bLc+Kd+Je+If+Ha++h+.i+j+k+l+g+#");
 }
 
-// The second rows: P copies a sum, T takes the step, * does both, ^ is under what reads its weights. A step takes a tick.
+// The second rows: P copies a sum, T takes the step, * does both, ^ is under what reads its weights.
 TEST(TimelineText, DrawsAProvisionalStepUnderItsDevices) {
   ScheduleRequest request = request_of(ScheduleKind::kClockwork, 2, 1, 4, 2);
   request.provisional = 1;
@@ -92,7 +92,7 @@ TEST(TimelineText, HidesNoCopyOfASum) {
         const Tick begin = drawn.timeline.spans[worker][i].begin;
         const auto column = static_cast<std::size_t>((begin - ticks / 2 + ticks - 1) / ticks);
         ASSERT_LT(column, marks.size());
-        EXPECT_TRUE(marks[column] == 'P' || marks[column] == '*') << ticks << " ticks, column " << column << "\n" << marks;
+        EXPECT_TRUE(marks[column] == 'P' || marks[column] == '*') << ticks << " ticks, column " << column << marks;
       }
     }
   }
