@@ -47,6 +47,8 @@ std::string grouped(std::int64_t number) {
   return text;
 }
 
+std::string gib_text(std::int64_t bytes) { return fixed_text(static_cast<double>(bytes) / (1 << 30), 2) + " GiB"; }
+
 std::string counted(std::int64_t count, std::string_view one, std::string_view many) {
   return grouped(count) + " " + std::string(count == 1 ? one : many);
 }

@@ -20,6 +20,9 @@ std::string number_text(double value, int max_decimals);
 // "9,600"
 std::string grouped(std::int64_t number);
 
+// "1.50 GiB"
+std::string gib_text(std::int64_t bytes);
+
 // "1 window", "9,600 windows"
 std::string counted(std::int64_t count, std::string_view one, std::string_view many);
 

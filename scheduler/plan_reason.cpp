@@ -8,10 +8,6 @@
 namespace everstep::scheduler {
 namespace {
 
-std::string gib(std::int64_t bytes) {
-  return fixed_text(static_cast<double>(bytes) / static_cast<double>(1 << 30), 2) + " GiB";
-}
-
 // "1, 2 or 4"
 std::string either_of(const std::vector<int>& numbers) {
   std::string text;
@@ -53,23 +49,33 @@ std::string reason_for(const Candidate& chosen, const std::vector<Candidate>& ca
   return reason + "; next comes " + name(*next) + ", " + slower_than_fastest(*next) + ".";
 }
 
+std::string pipelines_hint(int depth, const PlanOptions& options) {
+  const std::vector<int> possible = possible_pipelines(depth, options);
+  if (possible.empty()) return {};
+  return "at depth " + std::to_string(depth) + " there can be " + either_of(possible);
+}
+
 Error no_shape(const PlanOptions& options, int workers, int blocks) {
   const std::string kind = options.kind ? std::string(to_string(*options.kind)) : "a schedule";
+  const std::string crew = counted(workers, "worker", "workers");
   if (options.kind && options.depth) {
     const auto placement = Placement::make(*options.kind, *options.depth);
     if (!placement) return placement.error();
   }
   if (options.pipelines) {
-    // Without a depth: what the deepest group has. It has the most to choose from in nearly every case.
-    const int depth = options.depth.value_or(std::min({workers / options.width.value_or(1), blocks, options.window}));
-    return invalid_argument(
-        "no plan has " + kind + " with " + std::to_string(*options.pipelines) +
-            (*options.pipelines == 1 ? " pipeline" : " pipelines") + " for " +
-            (options.depth ? "depth " + std::to_string(depth) : std::to_string(workers) + " workers"),
-        "at depth " + std::to_string(depth) + " there can be " + either_of(possible_pipelines(depth, options)));
+    // Without a depth: what the deepest group has of this kind. It has the most to choose from in nearly every case.
+    int depth = options.depth.value_or(std::min({workers / options.width.value_or(1), blocks, options.window}));
+    while (!options.depth && depth > 1 && possible_pipelines(depth, options).empty()) --depth;
+    const std::string hint = pipelines_hint(depth, options);
+    // Without a hint no number of pipelines would help.
+    if (!hint.empty()) {
+      const std::string pipelines = counted(*options.pipelines, "pipeline", "pipelines");
+      const std::string where = options.depth ? "depth " + std::to_string(depth) : crew;
+      return invalid_argument("no plan has " + kind + " with " + pipelines + " for " + where, hint);
+    }
   }
-  return invalid_argument("no plan has " + kind + " for " + std::to_string(workers) + " workers, " +
-                              std::to_string(blocks) + " blocks and a window of " + std::to_string(options.window),
+  return invalid_argument("no plan has " + kind + " for " + crew + ", " + counted(blocks, "block", "blocks") +
+                              " and a window of " + std::to_string(options.window),
                           "leave kind, depth and width to the planner");
 }
 
@@ -86,13 +92,13 @@ Error nothing_fits(const ModelProfile& profile, const Hardware& hardware, const 
       without = std::min(without, with_provisional(profile, hardware, shape, 0).largest_peak());
     }
     if (without <= hardware.memory_bytes) {
-      hint = "leave them to --provisional=auto or turn them off: without them " + gib(without) + " are enough";
+      hint = "leave them to --provisional=auto or turn them off: without them " + gib_text(without) + " are enough";
     }
   }
-  return invalid_argument("no plan" + with + " fits into " + gib(hardware.memory_bytes) +
+  return invalid_argument("no plan" + with + " fits into " + gib_text(hardware.memory_bytes) +
                               " per worker: the smallest, " +
                               describe(least.kind, least.placement.depth(), least.placement.pipelines(), 1) +
-                              ", needs " + gib(needed) + ", " + gib(needed - hardware.memory_bytes) + " more",
+                              ", needs " + gib_text(needed) + ", " + gib_text(needed - hardware.memory_bytes) + " more",
                           hint);
 }
 

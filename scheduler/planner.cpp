@@ -57,7 +57,7 @@ class Planner {
     return choose();
   }
 
-  // Fewer workers than this fit no plan that keeps the wishes for kind and depth.
+  // Fewer workers than this fit no plan that keeps the wishes for kind, depth and pipelines.
   int fewest_workers() const {
     if (fewest_) return *fewest_;
     int fewest = std::numeric_limits<int>::max();
@@ -146,6 +146,11 @@ class Planner {
     return seated;
   }
 
+  static void sort_fastest_first(std::vector<Timed>& all) {
+    std::stable_sort(all.begin(), all.end(),
+                     [](const Timed& a, const Timed& b) { return a.candidate.window_time < b.candidate.window_time; });
+  }
+
   void time_candidates() {
     std::vector<Timed> open;
     for (const PlanShape& shape : shapes_) {
@@ -158,16 +163,14 @@ class Planner {
         }
       }
     }
-    std::stable_sort(open.begin(), open.end(),
-                     [](const Timed& a, const Timed& b) { return a.candidate.window_time < b.candidate.window_time; });
+    sort_fastest_first(open);
     Tick limit = std::numeric_limits<Tick>::max();
     for (Timed& timed : open) {
       if (timed.candidate.window_time > limit) break;
       timed_.push_back(timed_with_lag(timed));
       limit = std::min(limit, tolerated(timed_.back().candidate.window_time));
     }
-    std::stable_sort(timed_.begin(), timed_.end(),
-                     [](const Timed& a, const Timed& b) { return a.candidate.window_time < b.candidate.window_time; });
+    sort_fastest_first(timed_);
   }
 
   void time(Timed& timed) const {
@@ -311,13 +314,21 @@ class Planner {
         chosen = &timed;
       }
     }
+    // None has its step yet, so that like is compared with like.
+    report.reason = reason_for(report.chosen, timed_candidates());
     report.no_step = add_step(*chosen, report.plan, fewest);
     if (report.no_step) drop_room(*chosen, report.plan, fewest);
     report.chosen = chosen->candidate;
-    for (const Timed& timed : timed_) report.candidates.push_back(timed.candidate);
+    sort_fastest_first(timed_);  // again, since a step may take time
+    report.candidates = timed_candidates();
     append_misfits(report.candidates);
-    report.reason = reason_for(report.chosen, report.candidates);
     return report;
+  }
+
+  std::vector<Candidate> timed_candidates() const {
+    std::vector<Candidate> candidates;
+    for (const Timed& timed : timed_) candidates.push_back(timed.candidate);
+    return candidates;
   }
 
   void append_misfits(std::vector<Candidate>& candidates) const {

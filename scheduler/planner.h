@@ -69,9 +69,10 @@ struct Candidate {
 struct PlanReport {
   Plan plan;
   Candidate chosen;
-  std::vector<Candidate> candidates;  // all that were timed, fastest first, then those that do not fit
-  std::string reason;                 // one or two sentences for people
-  std::optional<NoStep> no_step;      // nothing: the plan has a provisional step
+  // All that were timed, fastest first, then those that do not fit. Only the chosen one has the provisional step.
+  std::vector<Candidate> candidates;
+  std::string reason;             // one or two sentences for people, about the plans as they are without such a step
+  std::optional<NoStep> no_step;  // nothing: the plan has a provisional step
 
   double minibatches_per_second() const { return static_cast<double>(plan.window) / to_seconds(chosen.window_time); }
 };

@@ -161,7 +161,7 @@ std::string summary_text(const Drawn& drawn) {
   if (const auto summed = provisional_minibatches(drawn.schedule.request)) {
     text += "provisional P copies the sum of " + std::to_string(*summed) + " of " +
             std::to_string(drawn.schedule.request.window) +
-            " minibatches, T takes the trial step, ^ reads what it gives\n";
+            " minibatches, T takes the trial step, * does both, ^ reads what it gives\n";
   }
   if (const int left = drawn.schedule.remaining_in_window(); left > 0) {
     text += "left        " + std::to_string(left) + " minibatches of the window, for the next plan\n";
@@ -262,11 +262,9 @@ Command schedule_command() {
       "Makes a schedule for equal stages on free links and draws its timeline: one row per device, a digit for the "
       "forward and a letter for the backward of a minibatch, U for an update, a dot for waiting. Where backwards are "
       "split, a small letter is the gradient of the input, and its capital letter those of the weights. Below stand "
-      "the "
-      "share of busy time, the time of one window, the minibatches in flight and how many met two weight versions. "
-      "With "
-      "--provisional each device has a second row: P copies the sum of a chunk for the provisional step, T takes the "
-      "step, and ^ stands under what reads the weights that it gives.";
+      "the share of busy time, the time of one window, the minibatches in flight and how many met two weight "
+      "versions. With --provisional each device has a second row: P copies the sum of a chunk for the provisional "
+      "step, T takes the step, * does both, and ^ stands under what reads the weights that it gives.";
   spec.examples = {"everstep schedule --depth=8 --svg=clockwork.svg --trace=clockwork.json",
                    "everstep schedule --schedule=amdp --depth=4 --window=6 --windows=3 --ops",
                    "everstep schedule --compare"};

@@ -16,8 +16,6 @@ using scheduler::Placement;
 using scheduler::Plan;
 using scheduler::PlanReport;
 
-std::string gib_text(std::int64_t bytes) { return fixed_text(static_cast<double>(bytes) / (1 << 30), 2) + " GiB"; }
-
 }  // namespace
 
 Result<PlanReport> plan_to_compare_with(const scheduler::ModelProfile& profile,

@@ -264,8 +264,7 @@ std::vector<OptionSpec> wish_options() {
            "amdp and clockwork: what a window runs before the update of the one before reads not the old weights, but "
            "those that its gradients so far would make; costs memory for one more copy of the weights and of the "
            "gradients, and traffic for both: off, on (no plan is made that has no memory for it), or auto (where it "
-           "slows "
-           "training by at most 1 %, and memory and the copies of --redundancy allow)",
+           "slows training by at most 1 %, and memory and the copies of --redundancy allow)",
        .on_resume = OnResume::kMayChange},
       {.name = "redundancy",
        .value_name = "K",

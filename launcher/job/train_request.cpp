@@ -7,6 +7,8 @@
 #include "launcher/cli/values.h"
 #include "launcher/job/device_options.h"
 #include "launcher/job/plan_request.h"
+#include "scheduler/plan_reason.h"
+#include "scheduler/plan_ways.h"
 #include "trainer/checkpoints/checkpoint_writer.h"
 
 namespace everstep::launcher {
@@ -26,6 +28,11 @@ std::optional<ForcedShape> parse_shape(std::string_view text) {
   if (!workers || !depth || !width || *depth < 1 || *width < 1) return std::nullopt;
   if (std::int64_t{*depth} * *width > *workers || *workers > kMost) return std::nullopt;
   return ForcedShape{*workers, *depth, *width};
+}
+
+bool can_have_pipelines(int depth, const scheduler::PlanOptions& wishes) {
+  const std::vector<int> possible = possible_pipelines(depth, wishes);
+  return std::ranges::find(possible, *wishes.pipelines) != possible.end();
 }
 
 // Reads the options one group after the other; the first that does not fit becomes the failure.
@@ -63,8 +70,9 @@ class RequestReader {
     return trainer::DataOptions{values_.path("data"), *trainer::parse_data_format(formats[format]), fraction};
   }
 
-  // Those that `kind`, if one is asked for, can have: a job must not find out when workers come or go.
-  std::vector<ForcedShape> shapes(std::optional<scheduler::ScheduleKind> kind) {
+  // Those that the kind and the number of pipelines, if they are asked for, can have: a job must not find out when
+  // workers come or go.
+  std::vector<ForcedShape> shapes(const scheduler::PlanOptions& wishes) {
     std::vector<ForcedShape> shapes;
     if (!config_.is_set("shapes")) return shapes;
     std::string rest = values_.text("shapes") + ",";
@@ -75,9 +83,16 @@ class RequestReader {
         return {};
       }
       const auto placement =
-          scheduler::Placement::make(kind.value_or(scheduler::ScheduleKind::kOneFOneB), shape->depth);
+          scheduler::Placement::make(wishes.kind.value_or(scheduler::ScheduleKind::kOneFOneB), shape->depth);
       if (!placement) {
         refuse("shapes", placement.error().message, placement.error().hint);
+        return {};
+      }
+      if (wishes.pipelines && !can_have_pipelines(shape->depth, wishes)) {
+        refuse("shapes",
+               "depth " + std::to_string(shape->depth) +
+                   " cannot have --pipelines=" + std::to_string(*wishes.pipelines),
+               scheduler::pipelines_hint(shape->depth, wishes));
         return {};
       }
       shapes.push_back(*shape);
@@ -137,7 +152,7 @@ TrainRequest read_train_request(const Config& config, std::int64_t host_memory_b
     return request;
   }
   request.plan = std::move(plan.wishes);
-  request.shapes = reader.shapes(request.plan.kind);
+  request.shapes = reader.shapes(request.plan);
   request.emulation = plan.emulation;
   request.emulated_link = plan.emulated_link;
   request.data = reader.data(request.emulation.has_value());

@@ -87,6 +87,9 @@ void MemberLoop::add_speeds(elastic::ProgressRecord& record) const {
   for (const std::vector<Tick>& stages : speeds.stage_times) {
     for (const Tick time : stages) record.stage_us.push_back(static_cast<int>(time / kTicksPerMicrosecond));
   }
+  // The model's own times are no measure of stages that wait as long whatever they have: one with few blocks would seem
+  // slow.
+  if (parts_.job.request.plan.hardware.stage_times) return;
   const scheduler::ModelProfile profile = train_profile(parts_.job.request);
   for (const double slowness : measured_slowness(roster.plan, profile, speeds.stage_times)) {
     record.slowness_percent.push_back(static_cast<int>(std::lround(100 * slowness)));

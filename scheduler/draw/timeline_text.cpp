@@ -80,9 +80,16 @@ std::string draw_marks(const Schedule& schedule, int worker, const Timeline& tim
                        int columns) {
   if (schedule.request.provisional == 0) return {};
   std::string marks(columns, ' ');
-  const auto fill = [&](Tick begin, Tick end, char symbol) {
+  const auto fill_free = [&](Tick begin, Tick end, char symbol) {
     const Tick shown = std::min<Tick>(columns, end);
-    if (begin < shown) std::fill(marks.begin() + begin, marks.begin() + shown, symbol);
+    if (begin < shown) std::replace(marks.begin() + begin, marks.begin() + shown, ' ', symbol);
+  };
+  // Of 'P' and 'T' neither hides the other.
+  const auto mark = [&](Tick column, char symbol) {
+    if (column >= columns) return;
+    char& shown = marks[column];
+    const bool is_marked = shown == 'P' || shown == 'T' || shown == '*';
+    shown = is_marked && shown != symbol ? '*' : symbol;
   };
   const std::vector<bool> reads = provisional_reads(schedule, worker);
   Tick copied = 0;
@@ -92,12 +99,13 @@ std::string draw_marks(const Schedule& schedule, int worker, const Timeline& tim
     const Tick end = columns_before(timeline.spans[worker][i].end, ticks_per_column);
     if (kind == OpKind::kProvisional) {
       copied = begin;
-      fill(copied, copied + 1, 'P');
+      mark(copied, 'P');
     } else if (kind == OpKind::kTrialStep) {
-      fill(copied + 1, end, '-');
-      fill(std::max<Tick>(0, end - 1), end, 'T');
+      const Tick taken = std::max(copied, end - 1);
+      fill_free(copied + 1, taken, '-');
+      mark(taken, 'T');
     } else if (reads[i]) {
-      fill(begin, end, '^');
+      fill_free(begin, end, '^');
     }
   }
   marks.resize(marks.find_last_not_of(' ') + 1);

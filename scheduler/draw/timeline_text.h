@@ -25,9 +25,9 @@ struct TextDrawing {
 // most 10. Deeper pipelines have capital letters for forwards, small ones for backwards and '#' for updates, and '+'
 // for what is left of a split backward; beyond depth 26 all forwards are '>' and all backwards '<'. Updates without a
 // cost do not show. With provisional steps each worker has a second row: 'P' where it copies the sum of one of its
-// chunks, '-' while the sums and what is made of them are under way, 'T' where it stops waiting for its own part of the
-// trial step, and '^' under what reads provisional weights. What exceeds `max_columns` is cut, and a last line says how
-// much that is. Ends with a newline.
+// chunks, 'T' where it stops waiting for its own part of the trial step, '*' where it does both, and '^' under what
+// reads provisional weights. '-' is between the last 'P' and a 'T' that is not in the next column. What exceeds
+// `max_columns` is cut, and a last line says how much that is. Ends with a newline.
 std::string draw_text(const Schedule& schedule, const Timeline& timeline, const TextDrawing& drawing = {});
 
 }  // namespace everstep::scheduler

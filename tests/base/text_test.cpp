@@ -30,6 +30,11 @@ TEST(Grouped, PutsACommaBeforeEveryThreeDigits) {
   EXPECT_EQ(grouped(-1234), "-1,234");
 }
 
+TEST(GibText, HasTwoDigits) {
+  EXPECT_EQ(gib_text(std::int64_t{3} << 29), "1.50 GiB");
+  EXPECT_EQ(gib_text(0), "0.00 GiB");
+}
+
 TEST(Counted, UsesTheSingularForOneOnly) {
   EXPECT_EQ(counted(0, "loss", "losses"), "0 losses");
   EXPECT_EQ(counted(1, "loss", "losses"), "1 loss");

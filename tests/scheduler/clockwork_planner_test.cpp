@@ -130,13 +130,13 @@ TEST(ClockworkPlanner, HasAsManyPipelinesAsItIsAskedFor) {
 }
 
 TEST(ClockworkPlanner, NamesThePipelinesThatADepthCanHave) {
-  const auto refused = [](std::optional<ScheduleKind> kind, std::optional<int> depth, int pipelines) {
+  const auto refused = [](std::optional<ScheduleKind> kind, std::optional<int> depth, int pipelines, int workers = 8) {
     PlanOptions options;
     options.window = 64;
     options.kind = kind;
     options.depth = depth;
     options.pipelines = pipelines;
-    const auto report = plan(even_profile(24), crew(8), options);
+    const auto report = plan(even_profile(24), crew(workers), options);
     return report.ok() ? report->reason : report.error().line();
   };
   EXPECT_EQ(refused({}, 8, 3),
@@ -147,6 +147,11 @@ TEST(ClockworkPlanner, NamesThePipelinesThatADepthCanHave) {
             "no plan has clockwork with 2 pipelines for depth 7 (hint: at depth 7 there can be 1)");
   EXPECT_THAT(refused({}, {}, 9),
               HasSubstr("with 9 pipelines for 8 workers (hint: at depth 8 there can be 1, 2 or 4)"));
+  EXPECT_EQ(refused(ScheduleKind::kAmdp, {}, 4, 6),
+            "no plan has amdp with 4 pipelines for 6 workers (hint: at depth 4 there can be 2)");
+  EXPECT_EQ(refused(ScheduleKind::kAmdp, {}, 1, 1),
+            "no plan has amdp for 1 worker, 24 blocks and a window of 64 (hint: leave kind, depth and width to the "
+            "planner)");
   EXPECT_THAT(refused({}, {}, 0), HasSubstr("the number of pipelines must be at least 1"));
 }
 

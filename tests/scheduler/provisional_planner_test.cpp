@@ -35,6 +35,22 @@ TEST(ProvisionalPlanner, TakesOneThatIsHiddenAndCountsItsMemory) {
   }
 }
 
+TEST(ProvisionalPlanner, ComparesPlansWithoutItAndSortsThemWithIt) {
+  const ModelProfile profile = split_profile(even_profile(24));
+  for (const std::int64_t link : {std::int64_t{12'500'000'000}, std::int64_t{50'000'000}}) {
+    PlanOptions options = asked_for(ScheduleKind::kClockwork, 8);
+    options.depth = 4;
+    options.lag = 0;
+    options.hardware.link_bytes_per_second = link;
+    const PlanReport without = plan(profile, crew(8), options).value();
+    options.provisional = ProvisionalWish::kOn;
+    const PlanReport with = plan(profile, crew(8), options).value();
+    EXPECT_EQ(with.reason, without.reason);
+    const auto is_faster = [](const Candidate& a, const Candidate& b) { return a.window_time < b.window_time; };
+    EXPECT_TRUE(std::ranges::is_sorted(with.candidates, is_faster));
+  }
+}
+
 TEST(ProvisionalPlanner, LeavesItOutWhereWindowsAreSmallAndNeverRefusesAPlanForThat) {
   const ModelProfile profile = split_profile(even_profile(24));
   for (const ProvisionalWish wish : {ProvisionalWish::kAuto, ProvisionalWish::kOn}) {

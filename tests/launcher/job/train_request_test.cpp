@@ -86,6 +86,8 @@ TEST(TrainRequest, NamesTheOptionThatDoesNotFit) {
   EXPECT_THAT(refusal({"--steps=0"}).error.message, HasSubstr("--steps=0"));
   EXPECT_THAT(refusal({"--model=gpt5"}).error.line(), HasSubstr("--model=gpt5: unknown model (hint: one of gpt2-tiny"));
   EXPECT_THAT(refusal({"--schedule=amdp", "--shapes=4=4x1,6=6x1"}).error.line(), HasSubstr("a multiple of 4"));
+  EXPECT_THAT(refusal({"--pipelines=2", "--shapes=4=4x1,3=3x1"}).error.line(),
+              HasSubstr("depth 3 cannot have --pipelines=2 (hint: at depth 3 there can be 1)"));
   EXPECT_THAT(refusal({"--lr=0.1", "--min-lr=1"}).error.message, HasSubstr("--min-lr=1: is above --lr"));
   EXPECT_THAT(refusal({"--next-sentence"}).error.message, HasSubstr("only BERT has this head"));
   EXPECT_THAT(refusal({"--schedule=pipedream-2bw"}).error.message, HasSubstr("cannot be trained"));

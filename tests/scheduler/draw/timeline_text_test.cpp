@@ -64,19 +64,38 @@ TEST(TimelineText, DrawsBothHalvesOfASplitBackward) {
   EXPECT_EQ(letters[1], "dev0  A.F.E.D.C.BG.bLc+Kd+Je+If+Ha++h+.i+j+k+l+g+#");
 }
 
-// The second rows: P copies a sum, T takes the step, ^ is under what reads its weights. A step takes one tick here.
+// The second rows: P copies a sum, T takes the step, * does both, ^ is under what reads its weights.
 TEST(TimelineText, DrawsAProvisionalStepUnderItsDevices) {
   ScheduleRequest request = request_of(ScheduleKind::kClockwork, 2, 1, 4, 2);
   request.provisional = 1;
   EXPECT_EQ(text_of(request),
             "t    0         1         2\n"
             "dev0 01.a2bA3cBC.4dDU5e6fE7gFG..hHU\n"
-            "                T^            T\n"
+            "                *^            *\n"
             "dev1 .0a1bA2cBC3.dD4Ue5fE6gFG7.hH.U\n"
             "               PT  ^         PT\n");
   // What comes behind the cut is not drawn.
   EXPECT_EQ(lines_of(text_of(request, {1, 11}))[2], "dev1 .0a1bA2cBC3");
   EXPECT_EQ(lines_of(text_of(request, {1, 11}))[3], "               P");
+}
+
+TEST(TimelineText, HidesNoCopyOfASum) {
+  ScheduleRequest request = request_of(ScheduleKind::kClockwork, 4, 1, 8, 3);
+  request.provisional = 1;
+  const Drawn drawn = draw(request);
+  for (const Tick ticks : {1, 2, 3}) {
+    const std::vector<std::string> lines = lines_of(draw_text(drawn.schedule, drawn.timeline, {ticks, 1000}));
+    for (std::size_t worker = 0; worker < 4; ++worker) {
+      const std::string marks = lines[2 * worker + 2].substr(5);
+      for (std::size_t i = 0; i < drawn.schedule.workers[worker].size(); ++i) {
+        if (drawn.schedule.workers[worker][i].kind != OpKind::kProvisional) continue;
+        const Tick begin = drawn.timeline.spans[worker][i].begin;
+        const auto column = static_cast<std::size_t>((begin - ticks / 2 + ticks - 1) / ticks);
+        ASSERT_LT(column, marks.size());
+        EXPECT_TRUE(marks[column] == 'P' || marks[column] == '*') << ticks << " ticks, column " << column << marks;
+      }
+    }
+  }
 }
 
 TEST(TimelineText, DrawsAWholeRunWithoutANote) {
