@@ -46,6 +46,7 @@ class MeshMaking {
   Result<std::unique_ptr<NcclMesh>> run() {
     EVERSTEP_TRY(exchange_hellos());
     if (!all_have_it()) return std::move(mesh_);  // as all others do now
+    deadline_ = Clock::now() + request_.timeout;  // the time that a late worker took is not NCCL's
     open_all();
     EVERSTEP_TRY(make_communicators());
     EVERSTEP_TRY(make_first_transfers());
@@ -269,7 +270,7 @@ class MeshMaking {
   const std::shared_ptr<NcclDevice> device_;
   Transport& host_;
   const NcclMeshRequest& request_;
-  const Clock::time_point deadline_;
+  Clock::time_point deadline_;  // of hellos, then of NCCL
   std::unique_ptr<NcclMesh> mesh_;
   std::map<int, Hello> said_;  // by worker
   std::map<int, Hello> heard_;
