@@ -203,14 +203,15 @@ void NcclDevice::watch(Ending& ending) {
   }
 }
 
-// When the stream is free of it: what it is over with.
+// When the stream is free of it: what it is over with. Nothing: nobody can know any more.
 CudaEvent NcclDevice::release(NcclFlight& flight) {
   if (flight.over == nullptr) {
     const auto event = event_on(flight.lane.stream);
-    if (!event) return nullptr;  // the device is lost, and this process with it
-    flight.over = *event;
+    if (event) flight.over = *event;  // else the device is lost, and no lane of it is waited for
   }
-  while (api_.event_query(flight.over).in_progress()) std::this_thread::sleep_for(kEndingPoll);
+  while (flight.over != nullptr && api_.event_query(flight.over).in_progress()) {
+    std::this_thread::sleep_for(kEndingPoll);
+  }
   give_back(flight.use, flight.lane);
   flight.payload = {};
   return flight.over;
