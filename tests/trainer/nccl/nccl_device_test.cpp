@@ -106,6 +106,31 @@ TEST_F(FreedCommunicators, HoldUpNobodyIfTheyHadNoTransfer) {
   ASSERT_TRUE(transports_[1]->wait(first, 10s));
 }
 
+TEST_F(FreedCommunicators, LeaveNoEventThoughNobodyGoesOn) {
+  NcclWorkerOptions options;
+  const auto events = std::make_shared<std::atomic<int>>(0);
+  options.change = [events](NcclApi& api) {
+    api.event_create = [events, create = std::move(api.event_create)] {
+      ++*events;
+      return create();
+    };
+    api.event_destroy = [events, destroy = std::move(api.event_destroy)](CudaEvent event) {
+      --*events;
+      destroy(event);
+    };
+  };
+  start(options);
+  const auto lane = workers_[0]->nccl->take(NcclLaneUse::kFirst);
+  ASSERT_TRUE(lane && *lane);
+  ASSERT_TRUE(unwanted_[0]->with(1)->out.launch_first(**lane));
+  static_cast<void>(workers_[0]->nccl->end_for_use(unwanted_[0]->take(1)));
+  for (auto& transport : transports_) transport.reset();
+  meshes_.clear();
+  unwanted_.clear();
+  for (auto& worker : workers_) worker.reset();
+  EXPECT_EQ(*events, 0);
+}
+
 // Else communicators would wait for its lane for ever, and the process would not end.
 TEST_F(FreedCommunicators, AreFreedThoughNobodyKnowsWhenATransferIsOver) {
   NcclWorkerOptions options;
