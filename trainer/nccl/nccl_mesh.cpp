@@ -20,7 +20,7 @@ struct Hello {
   std::int32_t version = 0;     // of NCCL; 0: there is none
   std::int32_t is_tried = 0;    // whether these two shall have links
   NcclUniqueId id{};            // of the communicator in which the one who says it sends to the other
-  std::array<char, 512> why{};  // there is none of them, NCCL or id
+  std::array<char, 512> why{};  // there is no NCCL, or no id
 };
 
 std::string text_of(const Hello& hello) {
