@@ -36,8 +36,8 @@ Outcome read_device_name(const Config& config, DeviceName& name);
 OptionSpec device_option();
 
 // How tensors travel between the devices of different workers: one of the three above. Of `everstep train`, and in the
-// job's spec. "host": through pinned memory and over the wire between the hosts, for all. Otherwise two workers that
-// both have NCCL use it; with "nccl" each has to. On the CPU there is nothing to choose.
+// job's spec. "host": through pinned memory and over the wire between the hosts, for all. Otherwise by NCCL, if all
+// workers of a plan have it in one version; with "nccl" each has to have one. On the CPU there is nothing to choose.
 OptionSpec transport_option();
 Outcome read_transport(const Config& config, std::string& transport);
 

@@ -90,13 +90,12 @@ Result<CudaEvent> NcclDevice::event_on(CudaStream stream) const {
   return *event;
 }
 
-NcclDevice::Ended NcclDevice::start_end(std::vector<NcclRemains> remains, How how, bool keeps_events) {
+NcclDevice::Ended NcclDevice::start_end(std::vector<NcclRemains> remains, How how) {
   join_ended();
   std::erase_if(remains, [](const NcclRemains& one) { return one.communicator == nullptr; });
   if (remains.empty()) return {};
   const std::lock_guard lock(mutex_);
   Ending& ending = endings_.emplace_back();
-  ending.keeps_events = keeps_events;
   ending.remains = std::move(remains);
   ending.how = how;
   ending.deadline = std::chrono::steady_clock::now() + options_.abort_limit;
@@ -174,14 +173,11 @@ void NcclDevice::free_all(Ending& ending, bool in_order) {
 }
 
 void NcclDevice::release_all(Ending& ending) {
-  std::vector<CudaEvent> events;
+  std::vector<NcclEvent> events;
   for (NcclRemains& one : ending.remains) {
-    if (one.flight) events.push_back(release(*one.flight));
+    if (!one.flight) continue;
+    if (NcclEvent over = release(*one.flight); over != nullptr) events.push_back(std::move(over));
     one.flight.reset();
-  }
-  std::erase(events, nullptr);
-  if (!ending.keeps_events) {
-    for (CudaEvent event : std::exchange(events, {})) api_.event_destroy(event);
   }
   ending.events.set_value(std::move(events));
 }
@@ -203,17 +199,18 @@ void NcclDevice::watch(Ending& ending) {
   }
 }
 
-// When the stream is free of it: what it is over with.
-CudaEvent NcclDevice::release(NcclFlight& flight) {
+// When the stream is free of it: what it is over with. Nothing: nobody can know any more.
+NcclEvent NcclDevice::release(NcclFlight& flight) {
   if (flight.over == nullptr) {
     const auto event = event_on(flight.lane.stream);
-    if (!event) return nullptr;  // the device is lost, and this process with it
-    flight.over = *event;
+    if (event) flight.over = *event;  // else the device is lost, and no lane of it is waited for
   }
-  while (api_.event_query(flight.over).in_progress()) std::this_thread::sleep_for(kEndingPoll);
+  while (flight.over != nullptr && api_.event_query(flight.over).in_progress()) {
+    std::this_thread::sleep_for(kEndingPoll);
+  }
   give_back(flight.use, flight.lane);
   flight.payload = {};
-  return flight.over;
+  return {flight.over, api_.event_destroy};
 }
 
 void NcclDevice::join_ended() {

@@ -39,6 +39,9 @@ struct NcclFlight {
   CudaEvent over = nullptr;  // nothing: NCCL has not put it on the stream yet
 };
 
+// An event that is destroyed with this.
+using NcclEvent = std::unique_ptr<void, std::function<void(CudaEvent)>>;
+
 // What is left of a link that nobody uses any more.
 struct NcclRemains {
   NcclCommunicator communicator = nullptr;
@@ -88,17 +91,16 @@ class NcclDevice {
   // transfer is at work, and none begins until it is: first no receive is launched any more, and what peers have been
   // promised still is, so that all at work end by themselves.
   enum class How : std::uint8_t { kInOrder, kAtOnce };
-  // What comes of it: an event of each transfer, for whoever goes on to use what it worked on, to wait for and destroy.
-  using Ended = std::future<std::vector<CudaEvent>>;
-  void end(std::vector<NcclRemains> remains, How how) { start_end(std::move(remains), how, false); }
-  Ended end_for_use(std::vector<NcclRemains> remains) { return start_end(std::move(remains), How::kAtOnce, true); }
+  // What comes of it: an event of each transfer, for whoever goes on to use what it worked on, to wait for.
+  using Ended = std::future<std::vector<NcclEvent>>;
+  void end(std::vector<NcclRemains> remains, How how) { start_end(std::move(remains), how); }
+  Ended end_for_use(std::vector<NcclRemains> remains) { return start_end(std::move(remains), How::kAtOnce); }
 
  private:
   struct Ending {
     std::vector<NcclRemains> remains;
     How how = How::kAtOnce;
-    bool keeps_events = false;
-    std::promise<std::vector<CudaEvent>> events{};
+    std::promise<std::vector<NcclEvent>> events{};
     std::optional<std::chrono::steady_clock::time_point> deadline{};  // of NCCL; nothing: it is not asked for anything
     bool is_over = false;
     std::thread worker{};
@@ -106,14 +108,14 @@ class NcclDevice {
   };
 
   Result<NcclLane> make_lane(NcclLaneUse use) const;
-  Ended start_end(std::vector<NcclRemains> remains, How how, bool keeps_events);
+  Ended start_end(std::vector<NcclRemains> remains, How how);
   void work_off(Ending& ending);
   bool finalize_all(const Ending& ending) const;
   bool revoke_all(const Ending& ending) const;
   bool wait_for_all(const Ending& ending, std::chrono::milliseconds limit) const;
   void free_all(Ending& ending, bool in_order);
   void release_all(Ending& ending);
-  CudaEvent release(NcclFlight& flight);
+  NcclEvent release(NcclFlight& flight);
   void watch(Ending& ending);
   void join_ended();
 

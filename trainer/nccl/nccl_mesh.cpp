@@ -20,11 +20,15 @@ struct Hello {
   std::int32_t version = 0;     // of NCCL; 0: there is none
   std::int32_t is_tried = 0;    // whether these two shall have links
   NcclUniqueId id{};            // of the communicator in which the one who says it sends to the other
-  std::array<char, 160> why{};  // there is none
+  std::array<char, 512> why{};  // there is no NCCL, or no id
 };
 
 std::string text_of(const Hello& hello) {
   return {hello.why.begin(), std::find(hello.why.begin(), hello.why.end(), '\0')};
+}
+
+void set_text(Hello& hello, const std::string& why) {
+  std::copy_n(why.begin(), std::min(why.size(), hello.why.size()), hello.why.begin());
 }
 
 template <typename Word>
@@ -46,6 +50,7 @@ class MeshMaking {
   Result<std::unique_ptr<NcclMesh>> run() {
     EVERSTEP_TRY(exchange_hellos());
     if (!all_have_it()) return std::move(mesh_);  // as all others do now
+    deadline_ = Clock::now() + request_.timeout;  // the time that a late worker took is not NCCL's
     open_all();
     EVERSTEP_TRY(make_communicators());
     EVERSTEP_TRY(make_first_transfers());
@@ -134,13 +139,16 @@ class MeshMaking {
   Hello hello_to(int other) {
     Hello hello;
     hello.version = version();
-    const std::size_t length = std::min(request_.why_none.size(), hello.why.size());
-    std::copy_n(request_.why_none.begin(), length, hello.why.begin());
+    if (device_ == nullptr) set_text(hello, request_.why_none);
     const bool is_peer = std::find(request_.peers.begin(), request_.peers.end(), other) != request_.peers.end();
     if (device_ == nullptr || !is_peer || request_.unreachable.contains(other)) return hello;
     const auto id = device_->api().get_unique_id();
     hello.is_tried = id ? 1 : 0;
-    if (id) hello.id = *id;
+    if (id) {
+      hello.id = *id;
+    } else {
+      set_text(hello, id.error().message);
+    }
     return hello;
   }
 
@@ -165,12 +173,16 @@ class MeshMaking {
 
   void open_all() {
     for (const int peer : request_.peers) {
-      if (said_.at(peer).is_tried == 0) {
-        request_.on_missing(peer, "NCCL did not connect before");
-      } else if (heard_.at(peer).is_tried == 0) {
-        request_.on_missing(peer, "that worker does not reach this one");
+      const Hello& said = said_.at(peer);
+      const Hello& heard = heard_.at(peer);
+      if (said.is_tried == 0) {
+        const std::string why = text_of(said);
+        request_.on_missing(peer, why.empty() ? "NCCL did not connect before" : why);
+      } else if (heard.is_tried == 0) {
+        const std::string why = text_of(heard);
+        request_.on_missing(peer, why.empty() ? "that worker does not reach this one" : "that worker said: " + why);
       } else {
-        open(peer, said_.at(peer).id, heard_.at(peer).id);
+        open(peer, said.id, heard.id);
       }
     }
   }
@@ -269,7 +281,7 @@ class MeshMaking {
   const std::shared_ptr<NcclDevice> device_;
   Transport& host_;
   const NcclMeshRequest& request_;
-  const Clock::time_point deadline_;
+  Clock::time_point deadline_;  // of hellos, then of NCCL
   std::unique_ptr<NcclMesh> mesh_;
   std::map<int, Hello> said_;  // by worker
   std::map<int, Hello> heard_;

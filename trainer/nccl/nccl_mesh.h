@@ -56,6 +56,7 @@ struct NcclMeshRequest {
   std::vector<int> peers;       // with whom to have links; they ask for the same
   std::string why_none{};       // why this worker has no NCCL, if it has none, for the logs of all
   std::set<int> unreachable{};  // of them, those with whom it is not tried again
+  // For NCCL, from when all workers have said that they have it. They have twice as long to say so.
   std::chrono::milliseconds timeout{10'000};
   // Whether anybody still wants it; asked now and then.
   std::function<bool()> is_wanted = [] { return true; };

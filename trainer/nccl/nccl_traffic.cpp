@@ -205,7 +205,10 @@ Status NcclTraffic::launch_receive(int peer, Peer& traffic, NcclLink& link) {
   if (!stream) return stream.error();
   if (!*stream) return {};
   Receive& receive = find(lane->front());
-  EVERSTEP_TRY(wait_for_sends_of(receive.into, **stream));
+  if (const Status ordered = wait_for_sends_of(receive.into, **stream); !ordered) {
+    mesh_.device().give_back(NcclLaneUse::kReceive, **stream);
+    return ordered;
+  }
   traffic.arriving = lane->front();
   lane->pop_front();
   EVERSTEP_TRY(launch(link, **stream, std::exchange(receive.into, {}), std::exchange(receive.is_free, nullptr)));

@@ -130,12 +130,11 @@ class NcclTransport final : public Transport {
     // What transfers of lost peers worked on is used again.
     for (NcclDevice::Ended& ended : std::exchange(ended_, {})) {
       lock.unlock();
-      const std::vector<CudaEvent> events = ended.get();
+      const std::vector<NcclEvent> events = ended.get();
       lock.lock();
-      for (CudaEvent event : events) {
-        static_cast<void>(api().stream_wait_event(options_.compute, event));
-        static_cast<void>(api().event_query(event));
-        api().event_destroy(event);
+      for (const NcclEvent& event : events) {
+        static_cast<void>(api().stream_wait_event(options_.compute, event.get()));
+        static_cast<void>(api().event_query(event.get()));
       }
     }
     return failure_.outcome(worker());

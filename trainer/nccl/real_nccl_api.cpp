@@ -175,11 +175,10 @@ Result<NcclApi> load_nccl(const std::vector<std::string>& libraries) {
   for (const std::string& name : libraries) {
     library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed: NCCL has threads
     if (library != nullptr) break;
-    why += ": ";
-    why += ::dlerror();
+    why = ::dlerror();  // the last one: hosts without NCCL have none of them
   }
   if (library == nullptr) {
-    return not_found("NCCL was not found" + why, "scripts/setup --cuda installs it, and --transport=host needs none");
+    return not_found("NCCL was not found: " + why, "scripts/setup --cuda installs it, and --transport=host needs none");
   }
   // Before all else: an older one lacks functions, and has others for what the newer header says.
   const auto version = version_of(library);

@@ -1,9 +1,11 @@
 // When communicators are freed, and who waits for it.
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -102,6 +104,50 @@ TEST_F(FreedCommunicators, HoldUpNobodyIfTheyHadNoTransfer) {
   EXPECT_EQ(ended.wait_for(10s), std::future_status::ready);
   computed_.set_value();
   ASSERT_TRUE(transports_[1]->wait(first, 10s));
+}
+
+TEST_F(FreedCommunicators, LeaveNoEventThoughNobodyGoesOn) {
+  NcclWorkerOptions options;
+  const auto events = std::make_shared<std::atomic<int>>(0);
+  options.change = [events](NcclApi& api) {
+    api.event_create = [events, create = std::move(api.event_create)] {
+      ++*events;
+      return create();
+    };
+    api.event_destroy = [events, destroy = std::move(api.event_destroy)](CudaEvent event) {
+      --*events;
+      destroy(event);
+    };
+  };
+  start(options);
+  const auto lane = workers_[0]->nccl->take(NcclLaneUse::kFirst);
+  ASSERT_TRUE(lane && *lane);
+  ASSERT_TRUE(unwanted_[0]->with(1)->out.launch_first(**lane));
+  static_cast<void>(workers_[0]->nccl->end_for_use(unwanted_[0]->take(1)));
+  for (auto& transport : transports_) transport.reset();
+  meshes_.clear();
+  unwanted_.clear();
+  for (auto& worker : workers_) worker.reset();
+  EXPECT_EQ(*events, 0);
+}
+
+// Else communicators would wait for its lane for ever, and the process would not end.
+TEST_F(FreedCommunicators, AreFreedThoughNobodyKnowsWhenATransferIsOver) {
+  NcclWorkerOptions options;
+  const auto is_lost = std::make_shared<std::atomic<bool>>(false);
+  options.change = [is_lost](NcclApi& api) {
+    api.event_record = [is_lost, record = std::move(api.event_record)](CudaEvent event, CudaStream stream) {
+      return *is_lost ? NcclOutcome{NcclOutcome::State::kFailed, "the device is lost"} : record(event, stream);
+    };
+  };
+  start(options);
+  const int of_training = accelerator::emulated_communicators() / 2;
+  const auto lane = workers_[0]->nccl->take(NcclLaneUse::kFirst);
+  ASSERT_TRUE(lane && *lane);
+  *is_lost = true;
+  EXPECT_FALSE(unwanted_[0]->with(1)->out.launch_first(**lane));
+  unwanted_.clear();
+  while (accelerator::emulated_communicators() > of_training) std::this_thread::sleep_for(1ms);
 }
 
 }  // namespace

@@ -244,6 +244,17 @@ TEST_F(NcclMeshes, VersionsThatDifferDoNotMeet) {
                                    "1: 0 has none: it has NCCL 23007, and this worker 23100"));
 }
 
+TEST_F(NcclMeshes, BothEndsAreToldWhyThereIsNoId) {
+  NcclWorkerOptions without_ids;
+  without_ids.change = [](NcclApi& api) {
+    api.get_unique_id = []() -> Result<NcclUniqueId> { return Error{ErrorCode::kUnavailable, "no unique id", {}}; };
+  };
+  const NcclWorker zero;
+  const NcclWorker one(without_ids);
+  EXPECT_THAT(missing_of({zero.nccl, one.nccl}),
+              UnorderedElementsAre("0-1: that worker said: no unique id", "1-0: no unique id"));
+}
+
 // As where a firewall is between them.
 TEST_F(NcclMeshes, APairThatNcclDoesNotConnectIsNotTriedAgain) {
   NcclWorkerOptions cut_off;
