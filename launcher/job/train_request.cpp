@@ -89,10 +89,10 @@ class RequestReader {
         return {};
       }
       if (wishes.pipelines && !can_have_pipelines(shape->depth, wishes)) {
-        refuse("shapes",
-               "depth " + std::to_string(shape->depth) +
-                   " cannot have --pipelines=" + std::to_string(*wishes.pipelines),
-               scheduler::pipelines_hint(shape->depth, wishes));
+        refuse(
+            "shapes",
+            "depth " + std::to_string(shape->depth) + " cannot have --pipelines=" + std::to_string(*wishes.pipelines),
+            scheduler::pipelines_hint(shape->depth, wishes));
         return {};
       }
       shapes.push_back(*shape);

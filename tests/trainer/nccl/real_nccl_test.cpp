@@ -24,9 +24,8 @@ TEST(RealNccl, AnswersItsVersion) {
 TEST(RealNccl, IsNotNeededToStart) {
   const Result<NcclApi> none = load_nccl({"/nowhere/libnccl.so.2", "libnowhere.so.2"});
   EXPECT_EQ(none.error().code, ErrorCode::kNotFound);
-  EXPECT_THAT(none.error().line(),
-              AllOf(HasSubstr("NCCL was not found: libnowhere.so.2: "), HasSubstr("--transport=host needs none"),
-                    Not(HasSubstr("\n"))));
+  EXPECT_THAT(none.error().line(), AllOf(HasSubstr("NCCL was not found: libnowhere.so.2: "),
+                                         HasSubstr("--transport=host needs none"), Not(HasSubstr("\n"))));
 }
 
 TEST(RealNccl, IsRefusedIfItIsTooOld) {

@@ -228,19 +228,20 @@ std::string name_of(const testing::TestParamInfo<Shape>& test) {
 
 INSTANTIATE_TEST_SUITE_P(OfSomeShapes, GroupStop,
                          testing::Values(Shape{ScheduleKind::kAmdp, 2, 3}, Shape{ScheduleKind::kAmdp, 4, 2, 0, 0, 1},
-                                         Shape{ScheduleKind::kOneFOneB, 3, 2}, Shape{ScheduleKind::kTwoDirections, 4, 2},
+                                         Shape{ScheduleKind::kOneFOneB, 3, 2},
+                                         Shape{ScheduleKind::kTwoDirections, 4, 2},
                                          Shape{ScheduleKind::kClockwork, 4, 2},
                                          Shape{ScheduleKind::kClockwork, 3, 2, 1, 1, 2}),
                          name_of);
 #ifdef EVERSTEP_LONG_TESTS
-INSTANTIATE_TEST_SUITE_P(
-    OfOtherShapes, GroupStop,
-    testing::Values(Shape{ScheduleKind::kAmdp, 2, 2}, Shape{ScheduleKind::kAmdp, 4, 2},
-                    Shape{ScheduleKind::kOneFOneB, 2, 3}, Shape{ScheduleKind::kOneFOneB, 2, 2},
-                    Shape{ScheduleKind::kClockwork, 2, 2}, Shape{ScheduleKind::kClockwork, 3, 2},
-                    Shape{ScheduleKind::kClockwork, 4, 2, 1}, Shape{ScheduleKind::kClockwork, 2, 3, 1, 1},
-                    Shape{ScheduleKind::kClockwork, 4, 2, 2, 0, 2}),
-    name_of);
+INSTANTIATE_TEST_SUITE_P(OfOtherShapes, GroupStop,
+                         testing::Values(Shape{ScheduleKind::kAmdp, 2, 2}, Shape{ScheduleKind::kAmdp, 4, 2},
+                                         Shape{ScheduleKind::kOneFOneB, 2, 3}, Shape{ScheduleKind::kOneFOneB, 2, 2},
+                                         Shape{ScheduleKind::kClockwork, 2, 2}, Shape{ScheduleKind::kClockwork, 3, 2},
+                                         Shape{ScheduleKind::kClockwork, 4, 2, 1},
+                                         Shape{ScheduleKind::kClockwork, 2, 3, 1, 1},
+                                         Shape{ScheduleKind::kClockwork, 4, 2, 2, 0, 2}),
+                         name_of);
 #endif
 INSTANTIATE_TEST_SUITE_P(OfAnAsynchronousPipeline, GroupStopControls,
                          testing::Values(Shape{ScheduleKind::kAmdp, 2, 2}, Shape{ScheduleKind::kClockwork, 4, 2}),

@@ -82,13 +82,14 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{ScheduleKind::kClockworkSync, 4, 1, 1}),
     name_of);
 #ifdef EVERSTEP_LONG_TESTS
-INSTANTIATE_TEST_SUITE_P(
-    OfOtherShapes, KillPoints,
-    testing::Values(Shape{ScheduleKind::kAmdp, 4, 1, 2}, Shape{ScheduleKind::kAmdp, 2, 2, 1},
-                    Shape{ScheduleKind::kOneFOneB, 2, 2, 1}, Shape{ScheduleKind::kClockwork, 4, 1, 1},
-                    Shape{ScheduleKind::kClockwork, 2, 2, 1}, Shape{ScheduleKind::kClockwork, 8, 1, 1, 2},
-                    Shape{ScheduleKind::kClockwork, 2, 2, 1, 1, 0, 2}),
-    name_of);
+INSTANTIATE_TEST_SUITE_P(OfOtherShapes, KillPoints,
+                         testing::Values(Shape{ScheduleKind::kAmdp, 4, 1, 2}, Shape{ScheduleKind::kAmdp, 2, 2, 1},
+                                         Shape{ScheduleKind::kOneFOneB, 2, 2, 1},
+                                         Shape{ScheduleKind::kClockwork, 4, 1, 1},
+                                         Shape{ScheduleKind::kClockwork, 2, 2, 1},
+                                         Shape{ScheduleKind::kClockwork, 8, 1, 1, 2},
+                                         Shape{ScheduleKind::kClockwork, 2, 2, 1, 1, 0, 2}),
+                         name_of);
 #endif
 
 }  // namespace
