@@ -74,6 +74,7 @@ Status Worker::prepare(const DataSource& data) {
     auto chunk = make_chunk(stage, data);
     if (!chunk) return chunk.error();
     chunks_.push_back(std::move(chunk).value());
+    reduction_.expect_sums(chunks_.back().memory.gradients[0].size);
   }
   if (options_.resume && !options_.resume->finite) chunks_.front().overflowed[version_.value % 2].add(true);
   if (options_.anomalies.stops) sources_.emplace();

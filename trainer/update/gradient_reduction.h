@@ -35,6 +35,10 @@ class GradientReduction {
                     const FrameHeader& job, DeviceMemory& memory = host_memory(),
                     Channel channel = Channel::kCollectives);
 
+  // Before the first start(): makes room for the parts of sums of up to that many bytes. What is not told is allocated
+  // when it comes, when a GPU may be busy with transfers that an allocation would wait for.
+  void expect_sums(std::size_t largest) { fit_staging(staging_, memory_, largest); }
+
   // At StartReduce, never waits. From now until finish() and everybody's meeting at the update, `sums` must not be
   // touched. `layout` is the stage's.
   void start(std::int64_t window, int stage, const StageLayout& layout, const Buffer& sums);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "trainer/update/sums.h"
+
 namespace everstep::trainer {
 
 ProvisionalStep::ProvisionalStep(Transport& transport, const scheduler::Schedule& schedule, Accumulation accumulation,
@@ -12,7 +14,13 @@ ProvisionalStep::ProvisionalStep(Transport& transport, const scheduler::Schedule
       job_(job),
       memory_(memory),
       chunks_(std::move(chunks)),
-      reduction_(transport, schedule, accumulation, job, memory, Channel::kProvisional) {}
+      reduction_(transport, schedule, accumulation, job, memory, Channel::kProvisional) {
+  for (const Chunk& chunk : chunks_) {
+    const std::size_t bytes = chunk.layout->elements * sum_bytes(accumulation);
+    sums_[chunk.stage] = memory_.allocate_scratch(bytes);
+    reduction_.expect_sums(bytes);
+  }
+}
 
 FrameHeader ProvisionalStep::header_of(int stage) const {
   FrameHeader header = job_;

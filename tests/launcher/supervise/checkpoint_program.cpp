@@ -73,7 +73,7 @@ void CheckpointProgram::expect_continues(const Losses& whole, const Losses& part
 }
 
 std::unique_ptr<RunningProgram> CheckpointProgram::start_until_commit(const std::vector<std::string>& args) const {
-  auto program = std::make_unique<RunningProgram>(args);
+  auto program = std::make_unique<RunningProgram>(args, paced());
   while (head().empty()) {
     if (is_gone_within(program->pid(), milliseconds(2))) {
       ADD_FAILURE() << program->wait(seconds(0)).log;

@@ -16,6 +16,7 @@ namespace everstep::launcher {
 class CheckpointProgram : public CommandFiles {
  protected:
   static constexpr int kSteps = 120;
+  static constexpr const char* kUntilStopped = "--steps=1000000";
   static constexpr const char* kTwoStages[] = {"--workers=2", "--schedule=1f1b", "--depth=2"};
 
   using Losses = std::map<int, double>;  // by step
@@ -35,7 +36,7 @@ class CheckpointProgram : public CommandFiles {
   // bit; weights and moments at the end are equal too.
   void expect_continues(const Losses& whole, const Losses& part) const;
 
-  // A run that has committed at least one checkpoint and goes on.
+  // A run that has committed at least one checkpoint and goes on. Its workers rest between ops.
   std::unique_ptr<RunningProgram> start_until_commit(const std::vector<std::string>& args) const;
   void kill_worker_after_first_commit(const std::vector<std::string>& args) const;
 

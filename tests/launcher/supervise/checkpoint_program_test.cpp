@@ -137,7 +137,7 @@ TEST_F(CheckpointProgram, NamesTheOptionIfItsDirectoryIsNone) {
 }
 
 TEST_F(CheckpointProgram, SavesWhenItIsStopped) {
-  const auto program = start_until_commit(with(kLive, {"--checkpoint-every=4"}));
+  const auto program = start_until_commit(with(kLive, {"--checkpoint-every=4", kUntilStopped}));
   program->signal(SIGTERM);
   const Ended ended = program->wait(seconds(30));
   EXPECT_EQ(ended.exit_code, 75) << ended.log;
