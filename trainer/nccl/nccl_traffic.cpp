@@ -205,7 +205,7 @@ Status NcclTraffic::launch_receive(int peer, Peer& traffic, NcclLink& link) {
   if (!stream) return stream.error();
   if (!*stream) return {};
   Receive& receive = find(lane->front());
-  if (const Status ordered = wait_for_sends_of(receive.into, **stream); !ordered) {
+  if (Status ordered = wait_for_sends_of(receive.into, **stream); !ordered) {
     mesh_.device().give_back(NcclLaneUse::kReceive, **stream);
     return ordered;
   }
