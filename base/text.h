@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 // Numbers as text and back. The locale plays no part anywhere.
 namespace everstep {
@@ -22,6 +23,9 @@ std::string grouped(std::int64_t number);
 
 // "1.50 GiB"
 std::string gib_text(std::int64_t bytes);
+
+// "a, b or c"
+std::string either_of(const std::vector<std::string>& names);
 
 // "1 window", "9,600 windows"
 std::string counted(std::int64_t count, std::string_view one, std::string_view many);

@@ -8,16 +8,6 @@
 namespace everstep::scheduler {
 namespace {
 
-// "1, 2 or 4"
-std::string either_of(const std::vector<int>& numbers) {
-  std::string text;
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    if (i > 0) text += i + 1 == numbers.size() ? " or " : ", ";
-    text += std::to_string(numbers[i]);
-  }
-  return text;
-}
-
 std::string what_speaks_for(const Candidate& chosen, const Candidate& fastest) {
   if (chosen.moved_bytes < fastest.moved_bytes) return "moves less state";
   const bool with_clockwork = is_clockwork(chosen.kind) || is_clockwork(fastest.kind);
@@ -50,7 +40,8 @@ std::string reason_for(const Candidate& chosen, const std::vector<Candidate>& ca
 }
 
 std::string pipelines_hint(int depth, const PlanOptions& options) {
-  const std::vector<int> possible = possible_pipelines(depth, options);
+  std::vector<std::string> possible;
+  for (const int pipelines : possible_pipelines(depth, options)) possible.push_back(std::to_string(pipelines));
   if (possible.empty()) return {};
   return "at depth " + std::to_string(depth) + " there can be " + either_of(possible);
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/text.h"
+
 namespace everstep::launcher {
 namespace {
 
@@ -46,13 +48,7 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
 }
 
 std::string did_you_mean(const std::vector<std::string>& names) {
-  if (names.empty()) return {};
-  std::string text = "did you mean ";
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (i > 0) text += i + 1 == names.size() ? " or " : ", ";
-    text += names[i];
-  }
-  return text + "?";
+  return names.empty() ? std::string() : "did you mean " + either_of(names) + "?";
 }
 
 std::string did_you_mean(const std::string& name) {

@@ -174,13 +174,12 @@ void print_people(const Request& request, const PlanReport& report, Streams& str
   if (profile.tokens_per_minibatch > 0)
     out << ", " << fixed_text(tokens_per_second(profile, report) / 1e3, 1) << " ktokens/s";
   out << " (estimated)\n" << (is_clockwork(plan.kind) ? clockwork_text(plan) : "") << provisional_text(report);
-  out << "memory     " << fixed_text(to_gib(chosen.peak_bytes), 2)
-      << " GiB on the fullest worker, guard copies not counted\n"
+  out << "memory     " << gib_text(chosen.peak_bytes) << " on the fullest worker, guard copies not counted\n"
       << "survives   " << survival_text(*chosen.survives, too_many(plan)) << "\n"
       << "spares     " << (plan.spares.empty() ? "none" : "workers " + list_workers(plan.spares)) << "\n";
   if (request.previous_workers > 0) {
-    out << "moves      " << fixed_text(to_gib(*chosen.moved_bytes), 2) << " GiB from the plan for "
-        << request.previous_workers << " workers\n";
+    out << "moves      " << gib_text(*chosen.moved_bytes) << " from the plan for " << request.previous_workers
+        << " workers\n";
   }
   out << "why        " << report.reason << "\n\n" << to_text(stage_table(profile, report), streams.out_columns) << "\n";
   out << to_text(candidate_table(report, request.rows), streams.out_columns);

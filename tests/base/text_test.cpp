@@ -35,6 +35,13 @@ TEST(GibText, HasTwoDigits) {
   EXPECT_EQ(gib_text(0), "0.00 GiB");
 }
 
+TEST(EitherOf, HasAnOrBeforeTheLastOne) {
+  EXPECT_EQ(either_of({}), "");
+  EXPECT_EQ(either_of({"1"}), "1");
+  EXPECT_EQ(either_of({"1", "2"}), "1 or 2");
+  EXPECT_EQ(either_of({"1", "2", "4"}), "1, 2 or 4");
+}
+
 TEST(Counted, UsesTheSingularForOneOnly) {
   EXPECT_EQ(counted(0, "loss", "losses"), "0 losses");
   EXPECT_EQ(counted(1, "loss", "losses"), "1 loss");
