@@ -25,12 +25,9 @@ TimingModel model_of(const PlanShape& shape, const ModelProfile& profile, const 
 }
 
 ScheduleRequest group_request(const PlanShape& shape, int minibatches, int preload) {
-  ScheduleRequest request;
-  request.kind = shape.kind;
-  request.depth = shape.placement.depth();
+  ScheduleRequest request = request_for(shape.kind, shape.placement.depth(), shape.placement.pipelines());
   request.window = minibatches;
   request.preload = preload;
-  if (is_clockwork(shape.kind)) request.pipelines = shape.placement.pipelines();
   request.lag = shape.lag;
   request.provisional = shape.provisional;
   return request;

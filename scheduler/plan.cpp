@@ -164,14 +164,10 @@ Placement placement_of(const Plan& plan) {
 }
 
 ScheduleRequest request_of(const Plan& plan, std::int64_t first_window, int windows) {
-  ScheduleRequest request;
-  request.kind = plan.kind;
-  request.depth = plan.depth;
+  ScheduleRequest request = request_for(plan.kind, plan.depth, plan.pipelines);
   request.width = plan.width;
   request.window = plan.window;
   request.preload = plan.preload;
-  // Kinds with one number of pipelines only have requests that do not name it.
-  if (is_clockwork(plan.kind)) request.pipelines = plan.pipelines;
   request.lag = plan.lag;
   request.provisional = plan.provisional;
   request.first_window = first_window;

@@ -75,13 +75,10 @@ std::vector<int> possible_pipelines(int depth, const PlanOptions& options) {
 }
 
 std::vector<int> provisional_choices(const Candidate& candidate, const PlanOptions& options) {
-  ScheduleRequest request;
-  request.kind = candidate.kind;
-  request.depth = candidate.depth;
+  ScheduleRequest request = request_for(candidate.kind, candidate.depth, candidate.pipelines);
   request.width = candidate.width;
   request.window = options.window;
   request.lag = candidate.lag;
-  if (is_clockwork(candidate.kind)) request.pipelines = candidate.pipelines;
   const ProvisionalRange range = provisional_range(request);
   std::vector<int> choices;
   for (int more = 0; range.fewest + more <= range.most; more = std::max(1, 2 * more)) {

@@ -74,6 +74,14 @@ int rounds_before_cut_in(const ScheduleRequest& request, std::int64_t window) {
 
 }  // namespace
 
+ScheduleRequest request_for(ScheduleKind kind, int depth, int pipelines) {
+  ScheduleRequest request;
+  request.kind = kind;
+  request.depth = depth;
+  if (is_clockwork(kind)) request.pipelines = pipelines;
+  return request;
+}
+
 Status check(const ScheduleRequest& request) {
   const auto at_least = [](const char* name, std::int64_t value, std::int64_t least) -> Status {
     if (value >= least) return {};

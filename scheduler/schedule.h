@@ -54,6 +54,10 @@ struct ScheduleRequest {
   bool operator==(const ScheduleRequest&) const = default;
 };
 
+// A request for that many pipelines, which the kind has at that depth. Kinds with one number of them have requests that
+// do not name it.
+ScheduleRequest request_for(ScheduleKind kind, int depth, int pipelines);
+
 // Refuses what contradicts itself, as make_schedule() does before all else.
 Status check(const ScheduleRequest& request);
 
