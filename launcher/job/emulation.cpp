@@ -1,6 +1,7 @@
 #include "launcher/job/emulation.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -14,6 +15,20 @@ namespace {
 constexpr std::string_view kOfModel = "model:";
 
 Tick ticks_of_ms(double ms) { return std::llround(ms * 1e6); }
+
+trainer::EmulatedTimes share_of(const Emulation& emulation, double share) {
+  const auto waits = [&](double ms) { return std::chrono::nanoseconds(ticks_of_ms(ms * share)); };
+  return {waits(emulation.forward_ms), waits(emulation.backward_ms), waits(emulation.weights_ms)};
+}
+
+// Of the time of a whole model, the part of these blocks.
+double share_of_model(const scheduler::ModelProfile& profile, int first_block, int end_block) {
+  const auto time = [&](int begin, int end) {
+    const scheduler::StageCost stage = stage_cost(profile, begin, end);
+    return static_cast<double>(stage.forward + stage.backward);
+  };
+  return time(first_block, end_block) / time(0, static_cast<int>(profile.blocks.size()));
+}
 
 void refuse(const Config& config, std::string_view name, std::string_view why, std::string hint, Outcome& failure) {
   if (!failure) failure = config.reject(name, why, std::move(hint));
@@ -75,16 +90,28 @@ scheduler::Hardware emulated_hardware(scheduler::Hardware hardware, const std::o
 
 scheduler::ModelProfile emulated_profile(scheduler::ModelProfile profile, const std::optional<Emulation>& emulation) {
   if (!emulation || !emulation->of_model) return profile;
-  Tick whole = 0;
-  for (const scheduler::BlockProfile& block : profile.blocks) whole += block.forward + block.backward;
-  for (scheduler::BlockProfile& block : profile.blocks) {
-    const double share = static_cast<double>(block.forward + block.backward) / static_cast<double>(whole);
+  std::vector<double> shares;
+  for (int block = 0; block < std::ssize(profile.blocks); ++block) {
+    shares.push_back(share_of_model(profile, block, block + 1));
+  }
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const double share = shares[i];
+    scheduler::BlockProfile& block = profile.blocks[i];
     block.weights = ticks_of_ms(emulation->weights_ms * share);
     // No block of a profile takes no time.
     block.forward = std::max<Tick>(1, ticks_of_ms(emulation->forward_ms * share));
     block.backward = std::max<Tick>(1, ticks_of_ms(emulation->backward_ms * share) + block.weights);
   }
   return profile;
+}
+
+trainer::EmulatedTimes emulated_times(const Emulation& emulation, const scheduler::Plan& plan) {
+  return share_of(emulation, static_cast<double>(plan.depth) / static_cast<double>(plan.cuts.size() - 1));
+}
+
+trainer::EmulatedTimes emulated_part(const Emulation& emulation, const scheduler::ModelProfile& profile,
+                                     int first_block, int end_block) {
+  return share_of(emulation, share_of_model(profile, first_block, end_block));
 }
 
 }  // namespace everstep::launcher

@@ -7,7 +7,9 @@
 #include "launcher/cli/config.h"
 #include "launcher/cli/exit_code.h"
 #include "launcher/cli/options.h"
+#include "scheduler/plan.h"
 #include "scheduler/profile.h"
+#include "trainer/emulated/emulated_stage.h"
 
 namespace everstep::launcher {
 
@@ -35,5 +37,12 @@ std::optional<std::int64_t> read_emulated_link(const Config& config, bool emulat
 scheduler::Hardware emulated_hardware(scheduler::Hardware hardware, const std::optional<Emulation>& emulation,
                                       const std::optional<std::int64_t>& link_bytes_per_second);
 scheduler::ModelProfile emulated_profile(scheduler::ModelProfile profile, const std::optional<Emulation>& emulation);
+
+// How long each of the plan's stages waits. Where one worker has several stages of a pipeline they share its time.
+trainer::EmulatedTimes emulated_times(const Emulation& emulation, const scheduler::Plan& plan);
+
+// How long a stage of these blocks waits, of the times of a whole model.
+trainer::EmulatedTimes emulated_part(const Emulation& emulation, const scheduler::ModelProfile& profile,
+                                     int first_block, int end_block);
 
 }  // namespace everstep::launcher

@@ -20,15 +20,6 @@ using scheduler::Placement;
 using scheduler::Plan;
 using Workers = std::vector<scheduler::WorkerInfo>;
 
-std::chrono::nanoseconds milliseconds_of(double ms, double share) {
-  return std::chrono::nanoseconds(std::llround(ms * 1e6 * share));
-}
-
-trainer::EmulatedTimes share_of(const Emulation& emulation, double share) {
-  return {milliseconds_of(emulation.forward_ms, share), milliseconds_of(emulation.backward_ms, share),
-          milliseconds_of(emulation.weights_ms, share)};
-}
-
 // The copies that checkpoints are written from, on the worker with most of them: owners' state, and in an asynchronous
 // pipeline the weights before.
 std::int64_t staging_bytes(const Plan& plan, const scheduler::ModelProfile& profile) {
@@ -102,18 +93,5 @@ trainer::TrainOptions train_options_of(const TrainRequest& request, const TrainP
 }
 
 std::string describe_setup(const Plan& plan) { return plan_text(plan) + " everstep=" + std::string(kVersion); }
-
-trainer::EmulatedTimes emulated_times(const Emulation& emulation, const Plan& plan) {
-  return share_of(emulation, static_cast<double>(plan.depth) / static_cast<double>(plan.cuts.size() - 1));
-}
-
-trainer::EmulatedTimes emulated_part(const Emulation& emulation, const scheduler::ModelProfile& profile,
-                                     int first_block, int end_block) {
-  const auto cost = [&](int begin, int end) {
-    const scheduler::StageCost stage = stage_cost(profile, begin, end);
-    return static_cast<double>(stage.forward + stage.backward);
-  };
-  return share_of(emulation, cost(first_block, end_block) / cost(0, static_cast<int>(profile.blocks.size())));
-}
 
 }  // namespace everstep::launcher

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "launcher/job/train_request.h"
-#include "trainer/emulated/emulated_stage.h"
 
 namespace everstep::launcher {
 
@@ -39,12 +38,5 @@ trainer::TrainOptions train_options_of(const TrainRequest& request, const TrainP
 
 // "amdp D=4 P=2 W=1 M=16 preload=2 cuts=0,3,5,8,10 everstep=0.1.0": what all processes of a run must agree on.
 std::string describe_setup(const scheduler::Plan& plan);
-
-// How long each of the plan's stages waits. Where one worker has several stages of a pipeline they share its time.
-trainer::EmulatedTimes emulated_times(const Emulation& emulation, const scheduler::Plan& plan);
-
-// How long a stage of these blocks waits, of the times of a whole model.
-trainer::EmulatedTimes emulated_part(const Emulation& emulation, const scheduler::ModelProfile& profile,
-                                     int first_block, int end_block);
 
 }  // namespace everstep::launcher
