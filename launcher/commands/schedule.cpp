@@ -53,10 +53,9 @@ std::vector<std::string> kind_names() {
 
 // What --provisional says about super-rounds that the step leaves out. Nothing: no number, and no word either.
 std::optional<int> read_provisional(const std::string& text, const scheduler::ScheduleRequest& schedule) {
-  const int fewest = scheduler::provisional_range(schedule).fewest;
-  const bool possible = !scheduler::provisional_range(schedule).empty();
-  if (text == "off" || (text == "auto" && !possible)) return 0;
-  if (text == "on" || text == "auto") return std::max(1, fewest);
+  const scheduler::ProvisionalRange range = provisional_range(schedule);
+  if (text == "off" || (text == "auto" && range.empty())) return 0;
+  if (text == "on" || text == "auto") return std::max(1, range.fewest);
   const auto number = parse_number<int>(text);
   return number && *number >= 0 ? number : std::nullopt;
 }

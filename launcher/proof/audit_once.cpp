@@ -23,12 +23,12 @@ class ProvisionalAudit {
  public:
   // What is wrong with the next entry; null: nothing.
   const char* take(const LedgerEntry& entry, const scheduler::Plan& plan) {
-    if (entry.window != here_.window) {
-      before_ = std::exchange(here_, {entry.window, entry.generation, entry.plan, entry.provisional, true});
-    }
-    const bool same_run = entry.generation == here_.generation && entry.plan == here_.plan;
-    const bool says_otherwise = same_run && entry.provisional != here_.provisional;
-    here_ = {entry.window, entry.generation, entry.plan, entry.provisional, here_.is_whole && same_run};
+    const bool begins = entry.window != here_.window;
+    if (begins) before_ = std::move(here_);
+    const bool goes_on = !begins && entry.generation == here_.generation && entry.plan == here_.plan;
+    const bool says_otherwise = goes_on && entry.provisional != here_.provisional;
+    const bool is_whole = begins || (goes_on && here_.is_whole);
+    here_ = {entry.window, entry.generation, entry.plan, entry.provisional, is_whole};
     const bool follows = before_.window == entry.window - 1 && before_.plan == entry.plan;
     if (says_otherwise) return "says of provisional weights what the range before it denies";
     if (entry.provisional && plan.provisional == 0) return "began on provisional weights, which its plan never makes";
