@@ -3,8 +3,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <functional>
-#include <string_view>
 #include <system_error>
 
 #include <gmock/gmock.h>
@@ -12,6 +10,7 @@
 
 #include "launcher/job/checkpoint_store.h"
 #include "tests/launcher/supervise/checkpoint_program.h"
+#include "tests/times_in.h"
 
 namespace everstep::launcher {
 namespace {
@@ -48,12 +47,6 @@ class CheckpointFaults : public CheckpointProgram {
   }
 };
 
-int count_of(std::string_view what, const std::string& text) {
-  int count = 0;
-  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
-  return count;
-}
-
 // A small file system that is gone with the test.
 class SmallDisk {
  public:
@@ -80,18 +73,12 @@ class SmallDisk {
 TEST_F(CheckpointFaults, AFullDiskStopsNoTraining) {
   const SmallDisk disk(path("saves"));
   const auto program = start_until_commit(with(kTwoStages, {"--checkpoint-every=2", "--keep-last=2", kUntilStopped}));
-  const auto goes_on_until = [&](const std::function<bool()>& condition) {
-    while (!condition()) {
-      if (is_gone_within(program->pid(), milliseconds(5))) return false;
-    }
-    return true;
-  };
   disk.fill();
-  EXPECT_TRUE(goes_on_until([&] { return count_of("event=checkpoint_failed", program->log()) >= 3; }));
+  EXPECT_TRUE(goes_on_until(*program, [&] { return times_in(program->log(), "event=checkpoint_failed") >= 3; }));
   expect_newest_verifies();
   const std::string before = head();
   disk.clear();
-  EXPECT_TRUE(goes_on_until([&] { return head() != before; }));
+  EXPECT_TRUE(goes_on_until(*program, [&] { return head() != before; }));
   program->signal(SIGTERM);
   const Ended ended = program->wait(seconds(60));
   EXPECT_EQ(ended.exit_code, 75) << ended.log;

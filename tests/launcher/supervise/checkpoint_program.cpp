@@ -74,13 +74,15 @@ void CheckpointProgram::expect_continues(const Losses& whole, const Losses& part
 
 std::unique_ptr<RunningProgram> CheckpointProgram::start_until_commit(const std::vector<std::string>& args) const {
   auto program = std::make_unique<RunningProgram>(args, paced());
-  while (head().empty()) {
-    if (is_gone_within(program->pid(), milliseconds(2))) {
-      ADD_FAILURE() << program->wait(seconds(0)).log;
-      break;
-    }
-  }
+  if (!goes_on_until(*program, [this] { return !head().empty(); })) ADD_FAILURE() << program->wait(seconds(0)).log;
   return program;
+}
+
+bool CheckpointProgram::goes_on_until(const RunningProgram& program, const std::function<bool()>& condition) {
+  while (!condition()) {
+    if (is_gone_within(program.pid(), milliseconds(2))) return false;
+  }
+  return true;
 }
 
 void CheckpointProgram::kill_worker_after_first_commit(const std::vector<std::string>& args) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -38,6 +39,8 @@ class CheckpointProgram : public CommandFiles {
 
   // A run that has committed at least one checkpoint and goes on. Its workers rest between ops.
   std::unique_ptr<RunningProgram> start_until_commit(const std::vector<std::string>& args) const;
+  // False if it ends before.
+  static bool goes_on_until(const RunningProgram& program, const std::function<bool()>& condition);
   void kill_worker_after_first_commit(const std::vector<std::string>& args) const;
 
   std::string head() const;  // the text of HEAD, empty if there is none

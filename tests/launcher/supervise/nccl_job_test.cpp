@@ -6,6 +6,7 @@
 
 #include "tests/launcher/supervise/device_job_ends.h"
 #include "tests/send_signal.h"
+#include "tests/times_in.h"
 
 namespace everstep::launcher {
 namespace {
@@ -14,12 +15,6 @@ using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
-
-int counted(const std::string& text, const std::string& part) {
-  int count = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
 
 class NcclJob : public DeviceJobEnds {
  protected:
@@ -92,7 +87,7 @@ TEST_F(NcclJob, UsesTheHostsWireAsLongAsOneWorkerHasNone) {
                                            "reason=\"NCCL is too old: it has version 22809"),
                              HasSubstr("peers_over_nccl=0 peers_over_host=2"), Not(HasSubstr("peers_over_host=1"))));
   ASSERT_NO_FATAL_FAILURE(expect_others_go_on(without.pid(), SIGTERM, 2));
-  EXPECT_TRUE(becomes("NCCL again", [&] { return counted(story(), "peers_over_nccl=1 peers_over_host=0") >= 4; }));
+  EXPECT_TRUE(becomes("NCCL again", [&] { return times_in(story(), "peers_over_nccl=1 peers_over_host=0") >= 4; }));
   expect_good_end();
 }
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <string>
-
 #include <gtest/gtest.h>
 
 #include "scheduler/schedule.h"
@@ -21,12 +19,6 @@ inline Drawn draw(const ScheduleRequest& request, Tick forward = 1, Tick backwar
   Timeline timeline =
       time_schedule(*schedule, TimingModel::uniform(schedule->placement.stages(), forward, backward, update));
   return {*std::move(schedule), std::move(timeline)};
-}
-
-inline int count(const std::string& text, const std::string& part) {
-  int found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++found;
-  return found;
 }
 
 }  // namespace everstep::scheduler

@@ -2,6 +2,7 @@
 
 #include "tests/scheduler/draw/drawing_support.h"
 #include "tests/scheduler/draw/xml_check.h"
+#include "tests/times_in.h"
 
 namespace everstep::scheduler {
 namespace {
@@ -20,8 +21,8 @@ TEST(GoodputSvg, DrawsOneCurvePerCostAndTheWorkers) {
   const MembershipTrace trace{{{0, 4}, {3'600'000, 2}, {7'200'000, 3}}, 14'400'000, 0};
   const std::string picture = picture_of(trace, {60'000, 5'000, 0});
   EXPECT_EQ(xml_fault(picture), "");
-  EXPECT_EQ(count(picture, "<polyline"), 4);
-  EXPECT_EQ(count(picture, "<polygon"), 1);
+  EXPECT_EQ(times_in(picture, "<polyline"), 4);
+  EXPECT_EQ(times_in(picture, "<polygon"), 1);
   EXPECT_NE(picture.find(">60000 ms: 0.9931</text>"), std::string::npos);
   EXPECT_NE(picture.find(">0 ms: 1</text>"), std::string::npos);
   EXPECT_NE(picture.find(">time in hours</text>"), std::string::npos);

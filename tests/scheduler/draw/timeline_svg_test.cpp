@@ -3,6 +3,7 @@
 #include "tests/scheduler/draw/drawing_support.h"
 #include "tests/scheduler/draw/xml_check.h"
 #include "tests/scheduler/support.h"
+#include "tests/times_in.h"
 
 namespace everstep::scheduler {
 namespace {
@@ -50,8 +51,8 @@ TEST(TimelineSvg, ShowsEveryOpOfEveryKindInWellFormedXml) {
         const std::string picture = draw_svg(drawn.schedule, drawn.timeline, {});
         ASSERT_EQ(xml_fault(picture), "") << describe(request);
         EXPECT_EQ(std::ssize(compute_boxes(picture)), compute_ops(drawn.schedule)) << describe(request);
-        EXPECT_EQ(count(picture, "<title>update of window"), 2 * depth * width) << describe(request);
-        EXPECT_EQ(count(picture, ">device "), depth * width);
+        EXPECT_EQ(times_in(picture, "<title>update of window"), 2 * depth * width) << describe(request);
+        EXPECT_EQ(times_in(picture, ">device "), depth * width);
       }
     }
   }
@@ -87,12 +88,12 @@ TEST(TimelineSvg, ShowsProvisionalSteps) {
   request.provisional = 1;
   const std::string picture = picture_of(request);
   EXPECT_EQ(xml_fault(picture), "");
-  EXPECT_EQ(count(picture, "<title>trial step of window "), 2 * 4);
-  EXPECT_EQ(count(picture, "<title>copy for the provisional step of stage "), 2 * 8);
+  EXPECT_EQ(times_in(picture, "<title>trial step of window "), 2 * 4);
+  EXPECT_EQ(times_in(picture, "<title>copy for the provisional step of stage "), 2 * 8);
   // Minibatches 0 and 1 of the second window, each on the two devices that run it before the update.
-  EXPECT_EQ(count(picture, ", on provisional weights, "), 8);
-  EXPECT_EQ(count(picture, ">on provisional weights</text>"), 1);
-  EXPECT_EQ(count(picture_of(request_of(ScheduleKind::kClockwork, 4, 1, 12, 2)), "provisional"), 0);
+  EXPECT_EQ(times_in(picture, ", on provisional weights, "), 8);
+  EXPECT_EQ(times_in(picture, ">on provisional weights</text>"), 1);
+  EXPECT_EQ(times_in(picture_of(request_of(ScheduleKind::kClockwork, 4, 1, 12, 2)), "provisional"), 0);
 }
 
 TEST(TimelineSvg, CutsARunThatWouldBeTooWideAndSaysSo) {
@@ -104,8 +105,8 @@ TEST(TimelineSvg, CutsARunThatWouldBeTooWideAndSaysSo) {
 }
 
 TEST(TimelineSvg, MarksAVersionOnlyWhereAllWorkersUpdateTogether) {
-  EXPECT_EQ(count(picture_of(request_of(ScheduleKind::kPipedream2bw, 4, 1, 8, 3)), ">version "), 0);
-  EXPECT_EQ(count(picture_of(request_of(ScheduleKind::kAmdp, 4, 1, 8, 3)), ">version "), 3);
+  EXPECT_EQ(times_in(picture_of(request_of(ScheduleKind::kPipedream2bw, 4, 1, 8, 3)), ">version "), 0);
+  EXPECT_EQ(times_in(picture_of(request_of(ScheduleKind::kAmdp, 4, 1, 8, 3)), ">version "), 3);
 }
 
 TEST(TimelineSvg, ColoursChunksWhereThereIsOnePipeline) {
